@@ -1,0 +1,138 @@
+"""
+The steps of a sequencer, as data: one frozen value a kind, nothing that runs.
+
+``plan`` reads them, ``run`` never sees them. A step that may be left out carries its condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, final
+
+from flowstate.define.block import Block
+
+AnyBlock: TypeAlias = Block[Any, Any]
+Condition: TypeAlias = Callable[[Any], bool]
+Connector: TypeAlias = Callable[[Any], Any]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStep:
+    """``step`` and ``step_if``: the block's output becomes the running value."""
+
+    block: AnyBlock
+    connector: Connector | None = None
+    condition: Condition | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapStep:
+    """``map``: a pure function of the running value."""
+
+    fn: Connector
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TapStep:
+    """``tap`` and ``tap_if``: awaited, the running value stays."""
+
+    block: AnyBlock
+    connector: Connector | None = None
+    condition: Condition | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelStep:
+    """``parallel`` and ``step_all``: the same value to every branch, all results together."""
+
+    branches: tuple[tuple[str, AnyBlock], ...]
+    into: Callable[..., Any] | None
+    """A constructor called with the results as keywords; None gives a dict or a tuple."""
+    as_tuple: bool = False
+    max_concurrency: int | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstStep:
+    """``step_any`` (one after the other) and ``race`` (at once): the first success."""
+
+    branches: tuple[tuple[str, AnyBlock], ...]
+    concurrent: bool
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForEachStep:
+    """``for_each``: the block on every entry of the running value, results in order."""
+
+    block: AnyBlock
+    connector: Connector | None = None
+    max_concurrency: int | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopStep:
+    """``do_until`` and ``do_while``: the body first, then the condition."""
+
+    block: AnyBlock
+    condition: Condition
+    until: bool
+    max_iterations: int | None
+    on_exhausted: Literal["raise", "keep"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchStep:
+    """``branch``: the first arm whose condition holds."""
+
+    arms: tuple[tuple[Condition, AnyBlock], ...]
+    otherwise: AnyBlock | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescueStep:
+    """``rescue``: covers every step before it."""
+
+    errors: tuple[type[BaseException], ...]
+    block: AnyBlock
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExitIfStep:
+    """``exit_if``: leaves this sequencer with the running value."""
+
+    condition: Condition
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrowIfStep:
+    """``throw_if``: raises ``error(value)``, or ``error`` if it is an exception."""
+
+    condition: Condition
+    error: BaseException | Callable[[Any], BaseException]
+
+
+Step: TypeAlias = (
+    RunStep
+    | MapStep
+    | TapStep
+    | ParallelStep
+    | FirstStep
+    | ForEachStep
+    | LoopStep
+    | BranchStep
+    | RescueStep
+    | ExitIfStep
+    | ThrowIfStep
+)

@@ -1,0 +1,180 @@
+"""
+What an item holds: one frozen model a type, and their union.
+
+An item is an envelope (``flowstate.item.item``) around one of these. Nothing here knows who made
+an item, when, or who may see it. Names on the wire are camelCase, by aliases, in this one place.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias, Union
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+WIRE = ConfigDict(
+    frozen=True,
+    extra="forbid",
+    alias_generator=to_camel,
+    validate_by_name=True,
+    validate_by_alias=True,
+)
+"""The wire form that every model of this package shares."""
+
+
+class Message(BaseModel):
+    """Something said in the conversation; streamed by appending to ``text``."""
+
+    model_config = WIRE
+    type: Literal["message"] = "message"
+    text: str = ""
+    role: Literal["assistant", "user", "system"] = "assistant"
+
+
+class Reasoning(BaseModel):
+    """An agent's thinking, where it shows it; streamed by appending to ``text``."""
+
+    model_config = WIRE
+    type: Literal["reasoning"] = "reasoning"
+    text: str = ""
+
+
+class ToolOutput(BaseModel):
+    """A tool call and, once it has one, its result."""
+
+    model_config = WIRE
+    type: Literal["tool_output"] = "tool_output"
+    call_id: str
+    """The id the agent gave the call."""
+    name: str
+    arguments: Any = None
+    """The call's arguments, as the agent sent them: JSON."""
+    output: Any = None
+    """The call's result, JSON; None until it has one."""
+    is_error: bool = False
+
+
+class Status(BaseModel):
+    """A line on what is going on; one is shown at a time (``flowstate.item.status``)."""
+
+    model_config = WIRE
+    type: Literal["status"] = "status"
+    text: str
+    kept: bool = False
+    """True when the line stays in the session's history."""
+
+
+class Container(BaseModel):
+    """Groups the items of a part of the run, for example a sub-agent's."""
+
+    model_config = WIRE
+    type: Literal["container"] = "container"
+    label: str
+    kind: str = "group"
+
+
+class Component(BaseModel):
+    """A piece of a host's own user interface: its name and its properties (JSON)."""
+
+    model_config = WIRE
+    type: Literal["component"] = "component"
+    name: str
+    properties: dict[str, Any] = Field(default_factory=dict)
+
+
+class Source(BaseModel):
+    """Something the answer rests on."""
+
+    model_config = WIRE
+    type: Literal["source"] = "source"
+    title: str
+    url: str | None = None
+
+
+class ErrorReport(BaseModel):
+    """Something went wrong; ``code`` is for programs, ``message`` for people."""
+
+    model_config = WIRE
+    type: Literal["error"] = "error"
+    code: str
+    message: str
+
+
+class StateChange(BaseModel):
+    """A state cell has a new version."""
+
+    model_config = WIRE
+    type: Literal["state_change"] = "state_change"
+    scope: str
+    cell: str
+    version: int
+
+
+class ResourceChange(BaseModel):
+    """An entry of a live resource collection was written or deleted."""
+
+    model_config = WIRE
+    type: Literal["resource_change"] = "resource_change"
+    collection: str
+    key: str
+    version: int
+    deleted: bool = False
+
+
+class Suspension(BaseModel):
+    """The run waits for a person's answer."""
+
+    model_config = WIRE
+    type: Literal["suspension"] = "suspension"
+    name: str
+    question: Any = None
+
+
+class BlockTrace(BaseModel):
+    """
+    One execution of a block; made only when somebody listens for it.
+
+    Values are referenced by their type and size, never copied into the item.
+    """
+
+    model_config = WIRE
+    type: Literal["block_trace"] = "block_trace"
+    block: str
+    kind: str
+    attempt: int = 1
+    duration: float | None = None
+    """Seconds from start to end; None while it runs."""
+    error: str | None = None
+
+
+class RouterDecision(BaseModel):
+    """Which of its routes a router took."""
+
+    model_config = WIRE
+    type: Literal["router_decision"] = "router_decision"
+    router: str
+    route: str
+
+
+Content: TypeAlias = Annotated[
+    Union[  # noqa: UP007  (a runtime value that pydantic reads)
+        Message,
+        Reasoning,
+        ToolOutput,
+        Status,
+        Container,
+        Component,
+        Source,
+        ErrorReport,
+        StateChange,
+        ResourceChange,
+        Suspension,
+        BlockTrace,
+        RouterDecision,
+    ],
+    Field(discriminator="type"),
+]
+"""Any item's content, told apart by ``type``."""
+
+Streamed: TypeAlias = Message | Reasoning
+"""The contents that grow by appended text."""
