@@ -156,7 +156,7 @@ class Sequencer(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co
     ) -> Sequencer[I_contra, A, X_co]: ...
     @overload
     def parallel(
-        self, *, max_concurrency: int | None = None, **branches: Block[O_co, A]
+        self, /, *, max_concurrency: int | None = None, **branches: Block[O_co, A]
     ) -> Sequencer[I_contra, dict[str, A], X_co]: ...
     def parallel(
         self,
@@ -293,9 +293,9 @@ class Sequencer(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co
         )
 
     def do_until(
-        self,
+        self: Sequencer[I_contra, A, X_co],
         condition: Callable[[A], bool],
-        block: Block[O_co | A, A],
+        block: Block[A, A],
         /,
         *,
         max_iterations: int | None,
@@ -313,9 +313,9 @@ class Sequencer(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co
         return self._loop("do_until", condition, block, True, max_iterations, on_exhausted)
 
     def do_while(
-        self,
+        self: Sequencer[I_contra, A, X_co],
         condition: Callable[[A], bool],
-        block: Block[O_co | A, A],
+        block: Block[A, A],
         /,
         *,
         max_iterations: int | None,

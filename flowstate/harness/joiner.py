@@ -1,0 +1,69 @@
+"""
+Carries effects out on a context: the one place where a translator's keys meet real items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import final
+
+from flowstate.context import Context
+from flowstate.harness.effect import (
+    AppendText,
+    ChangeItem,
+    ClearStatus,
+    Effect,
+    KeepStatus,
+    OpenItem,
+    SettleItem,
+    ShowStatus,
+)
+from flowstate.item.writer import OpenItem as OpenHandle
+
+
+@final
+class Joiner:
+    """
+    The open items of one run, by key. Total: an effect on a key that isn't open does nothing,
+    since agents repeat, drop and reorder what they say.
+    """
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._open: dict[str, OpenHandle] = {}
+        self._ids: dict[str, str] = {}
+
+    def join(self, effects: Iterable[Effect]) -> None:
+        """Carry out the effects that concern items and the status line; skip the others."""
+        for effect in effects:
+            match effect:
+                case OpenItem(key, content, parent):
+                    if key not in self._ids:
+                        handle = self._ctx.items.open(
+                            content, parent=self._ids.get(parent) if parent else None
+                        )
+                        self._open[key] = handle
+                        self._ids[key] = handle.id
+                case AppendText(key, text):
+                    if (handle_ := self._open.get(key)) is not None:
+                        handle_.append(text)
+                case ChangeItem(key, content):
+                    if (handle_ := self._open.get(key)) is not None:
+                        handle_.change(content)
+                case SettleItem(key, content, status):
+                    if (handle_ := self._open.pop(key, None)) is not None:
+                        handle_.settle(content, status=status)
+                case ShowStatus(text):
+                    self._ctx.status.show(text)
+                case KeepStatus(text):
+                    self._ctx.status.keep(text)
+                case ClearStatus():
+                    self._ctx.status.clear()
+                case _:
+                    continue
+
+    def close(self) -> None:
+        """Settle what is still open as incomplete."""
+        for handle in self._open.values():
+            handle.settle(status="incomplete")
+        self._open.clear()
