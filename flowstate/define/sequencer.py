@@ -12,7 +12,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Never, TypeVar, Union, final, overload
+from typing import Any, Generic, Literal, Never, TypeAlias, TypeVar, Union, final, overload
 
 from typing_extensions import Unpack
 
@@ -56,15 +56,29 @@ E3 = TypeVar("E3", bound=BaseException)
 E4 = TypeVar("E4", bound=BaseException)
 
 
+Chain: TypeAlias = "tuple[Chain | None, Step]"
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sequencer(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co]):  # noqa: UP007
     """Steps in a row. Made by ``sequencer`` and its own methods."""
 
-    steps: tuple[Step, ...] = ()
+    chain: Chain | None = dataclasses.field(default=None, repr=False)
+    """The last step and what stands before it. Linked, so that n steps cost n and not n²."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps, in order."""
+        steps: list[Step] = []
+        chain = self.chain
+        while chain is not None:
+            chain, step = chain
+            steps.append(step)
+        return tuple(reversed(steps))
 
     def _then(self, step: Step) -> Sequencer[Any, Any, Any]:
-        return dataclasses.replace(self, steps=(*self.steps, step))
+        return dataclasses.replace(self, chain=(self.chain, step))
 
     # --- one block after another ----------------------------------------------------------------
 
@@ -416,7 +430,7 @@ class Sequencer(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co
                 )
         if not named:
             raise self._wrong("rescue", "no errors named", "Give rescue(ValueError, block).")
-        if not self.steps:
+        if self.chain is None:
             raise self._wrong("rescue", "there is no step before it", "Put it after what it covers.")
         return self._then(RescueStep(errors=named, block=self._block("rescue", handler, None)[1]))
 

@@ -1,0 +1,144 @@
+"""
+Compiling a definition into a plan: a list of passes, each a pure function.
+
+    expand    names and types; every fault at once
+    declare   the state that its blocks use; two things under one name is a fault
+    emit      the program
+    (asked for) graph, mermaid, describe
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
+
+from pydantic import BaseModel
+
+from flowstate.define.block import Block
+from flowstate.define.uses import StateDeclaration
+from flowstate.errors import Fault, PlanError
+from flowstate.plan.emit import emit
+from flowstate.plan.expand import Expansion
+from flowstate.plan.program import Program
+from flowstate.plan.site import Site
+from flowstate.plan.typename import type_name
+
+if TYPE_CHECKING:
+    import networkx
+
+A = TypeVar("A")
+B = TypeVar("B")
+I_contra = TypeVar("I_contra", contravariant=True)
+O_co = TypeVar("O_co", covariant=True)
+
+
+@final
+@dataclass(frozen=True)
+class Plan(Generic[I_contra, O_co]):
+    """A composition, checked and compiled. Immutable; one plan serves any number of runs."""
+
+    name: str
+    root: Site
+    program: Program
+    state: Mapping[tuple[str, type[BaseModel]], StateDeclaration]
+    """Every state cell that something in it declares, by scope and model."""
+
+    @property
+    def input_type(self) -> object:
+        """The annotation of what goes in."""
+        return self.root.input_type
+
+    @property
+    def output_type(self) -> object:
+        """The annotation of what comes out, worked out from its steps."""
+        return self.root.output_type
+
+    @cached_property
+    def graph(self) -> networkx.DiGraph[str]:
+        """The plan as a directed acyclic graph of node ids; networkx is imported here."""
+        from flowstate.plan.graph import digraph
+
+        return digraph(self.root)
+
+    def mermaid(self) -> str:
+        """The plan as Mermaid text. Edges that are checked when they run are dashed."""
+        from flowstate.plan.mermaid import mermaid
+
+        return mermaid(self.root)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of its nodes and types; equal for two builds of the same definition."""
+        rows = [
+            (site.path, site.kind, type_name(site.input_type), type_name(site.output_type))
+            for site in sites(self.root)
+        ]
+        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        return f"<plan {self.name!r}: {sum(1 for _ in sites(self.root))} nodes>"
+
+
+def build_plan(block: Block[A, B], *, strict: bool = False) -> Plan[A, B]:
+    """
+    Check a composition and compile it.
+
+    Args:
+        block: any block; most often a sequencer.
+        strict: refuse edges that the annotations can't prove, instead of checking them when they
+            run.
+
+    Raises:
+        PlanError: something doesn't fit; it carries all faults at once.
+    """
+    expansion = Expansion(strict=strict)
+    root = expansion.root(block)
+    state, clashes = _declared(root)
+    faults = [*expansion.faults, *clashes]
+    if faults:
+        raise PlanError(block.name, faults)
+    return Plan(block.name, root, emit(root), state)
+
+
+def sites(root: Site) -> Iterator[Site]:
+    """Every site of a tree, parents first, in the order of the steps."""
+    stack = [root]
+    while stack:
+        site = stack.pop()
+        yield site
+        stack.extend(reversed(site.children))
+
+
+def _declared(
+    root: Site,
+) -> tuple[dict[tuple[str, type[BaseModel]], StateDeclaration], list[Fault]]:
+    """The state declared anywhere in the tree, and the clashes."""
+    state: dict[tuple[str, type[BaseModel]], StateDeclaration] = {}
+    by_name: dict[tuple[str, str], tuple[StateDeclaration, str]] = {}
+    faults: list[Fault] = []
+    seen: set[Block[Any, Any]] = set()
+    for site in sites(root):
+        block = site.block
+        if block is None or block in seen:
+            continue
+        seen.add(block)
+        for use in block.uses:
+            known = by_name.get((use.scope, use.name))
+            if known is not None and known[0].model is not use.model:
+                faults.append(
+                    Fault(
+                        where=site.path,
+                        problem=f"{use.scope} state {use.name!r} is {use.model.__qualname__} here "
+                        f"and {known[0].model.__qualname__} in {known[1]}",
+                        way_out=f"Give one of them another name: {use.scope}_state("
+                        f"{use.model.__name__}, name=...).",
+                    )
+                )
+                continue
+            by_name.setdefault((use.scope, use.name), (use, site.path))
+            state.setdefault((use.scope, use.model), use)
+    return state, faults

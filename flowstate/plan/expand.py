@@ -1,0 +1,490 @@
+"""
+From a definition to a tree of sites: names made unique, types followed, every fault collected.
+
+Pure. A type is an annotation; whether one fits another is ``flowstate.plan.assignable``'s answer:
+yes, no (a fault), or unknown (a checked edge; a fault under ``strict``).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, final, get_type_hints
+
+from flowstate.define.block import Block, Failure
+from flowstate.define.handler import Handler, annotations_of
+from flowstate.define.router import Router
+from flowstate.define.sequencer import Sequencer
+from flowstate.define.step import (
+    BranchStep,
+    ExitIfStep,
+    FirstStep,
+    ForEachStep,
+    LoopStep,
+    MapStep,
+    ParallelStep,
+    RescueStep,
+    RunStep,
+    Step,
+    TapStep,
+    ThrowIfStep,
+)
+from flowstate.define.union import union_type
+from flowstate.define.unknown import UNKNOWN_TYPE
+from flowstate.errors import Fault
+from flowstate.plan.assignable import Verdict, assignable
+from flowstate.plan.element import element_type
+from flowstate.plan.site import Edge, Site
+from flowstate.plan.typename import type_name, type_names
+
+
+@final
+class Expansion:
+    """One pass over one definition. Faults are in the order of the steps."""
+
+    def __init__(self, *, strict: bool) -> None:
+        self.strict = strict
+        self.faults: list[Fault] = []
+
+    def root(self, block: Block[Any, Any]) -> Site:
+        """The tree of the whole definition."""
+        declared = block.input_type
+        return self._block(block, block.name, declared, source="the input")
+
+    # --- blocks ---------------------------------------------------------------------------------
+
+    def _block(
+        self,
+        block: Block[Any, Any],
+        path: str,
+        arriving: object,
+        source: str,
+        *,
+        name: str | None = None,
+        edge: Edge | None = None,
+        **place: Any,
+    ) -> Site:
+        """The site of a block that is handed a value of type ``arriving``."""
+        wanted = block.input_type
+        if edge is None:
+            edge = self._edge(arriving, wanted, path, source, f"{block.name!r}")
+        label = name or block.name
+        entering = arriving if wanted is UNKNOWN_TYPE else wanted
+        match block:
+            case Handler():
+                return Site(
+                    kind="handler",
+                    name=label,
+                    path=path,
+                    input_type=wanted,
+                    output_type=block.output_type,
+                    block=block,
+                    edge=edge,
+                    **place,
+                )
+            case Router():
+                routes = self._each_named(
+                    [(route.name, route) for route in block.routes], path, entering, source
+                )
+                return Site(
+                    kind="router",
+                    name=label,
+                    path=path,
+                    input_type=wanted,
+                    output_type=union_type([site.output_type for site in routes]),
+                    block=block,
+                    edge=edge,
+                    children=routes,
+                    **place,
+                )
+            case Sequencer():
+                children, ending = self._steps(block, path, entering, source)
+                return Site(
+                    kind="sequencer",
+                    name=label,
+                    path=path,
+                    input_type=wanted,
+                    output_type=ending,
+                    block=block,
+                    edge=edge,
+                    children=children,
+                    **place,
+                )
+            case _:
+                raise TypeError(f"{block!r} is no kind of block that a plan knows")
+
+    def _each_named(
+        self, named: Iterable[tuple[str, Block[Any, Any]]], path: str, arriving: object, source: str
+    ) -> tuple[Site, ...]:
+        names = _Names(path)
+        sites: list[Site] = []
+        for name, block in named:
+            unique = names.take(name)
+            sites.append(self._block(block, f"{path}/{unique}", arriving, source, name=unique))
+        return tuple(sites)
+
+    # --- the steps of a sequencer ---------------------------------------------------------------
+
+    def _steps(
+        self, block: Sequencer[Any, Any, Any], path: str, arriving: object, source: str
+    ) -> tuple[tuple[Site, ...], object]:
+        """The sites of its steps and the type it gives, exits included."""
+        names = _Names(path)
+        running = arriving
+        exits: list[object] = []
+        sites: list[Site] = []
+        for step in block.steps:
+            site, running = self._step(step, names, running, source)
+            if isinstance(step, ExitIfStep):
+                exits.append(running)
+            source = repr(site.name)
+            sites.append(site)
+        return tuple(sites), union_type([running, *exits])
+
+    def _step(
+        self, step: Step, names: _Names, running: object, source: str
+    ) -> tuple[Site, object]:
+        """One step's site and the running type after it."""
+        match step:
+            case RunStep(block=block) | TapStep(block=block):
+                name = names.take(block.name)
+                path = names.path(name)
+                self._condition(step.condition, running, path, source)
+                edge = self._connected(step.connector, running, block, path, source)
+                tap = isinstance(step, TapStep)
+                site = self._block(
+                    block,
+                    path,
+                    running if step.connector is None else block.input_type,
+                    source,
+                    name=name,
+                    edge=edge,
+                    step=step,
+                    condition=step.condition,
+                    tap=tap,
+                )
+                if tap:
+                    return site, running
+                if step.condition is not None:
+                    return site, union_type([running, site.output_type])
+                return site, site.output_type
+            case MapStep(fn=fn):
+                name = names.take(_function_name(fn, "map"))
+                path = names.path(name)
+                takes, gives = annotations_of(fn)
+                edge = self._edge(running, takes, path, source, f"the function {name!r}")
+                site = Site(
+                    kind="map",
+                    name=name,
+                    path=path,
+                    input_type=takes,
+                    output_type=gives,
+                    step=step,
+                    edge=edge,
+                )
+                return site, gives
+            case ParallelStep():
+                name = names.take("step_all" if step.as_tuple else "parallel")
+                path = names.path(name)
+                branches = self._each_named(step.branches, path, running, source)
+                gives = self._joined(step, branches, path)
+                site = Site(
+                    kind="parallel",
+                    name=name,
+                    path=path,
+                    input_type=running,
+                    output_type=gives,
+                    step=step,
+                    children=branches,
+                )
+                return site, gives
+            case FirstStep():
+                name = names.take("race" if step.concurrent else "step_any")
+                path = names.path(name)
+                branches = self._each_named(step.branches, path, running, source)
+                gives = union_type([branch.output_type for branch in branches])
+                site = Site(
+                    kind="race" if step.concurrent else "step_any",
+                    name=name,
+                    path=path,
+                    input_type=running,
+                    output_type=gives,
+                    step=step,
+                    children=branches,
+                )
+                return site, gives
+            case ForEachStep(block=block):
+                name = names.take(block.name)
+                path = names.path(name)
+                entries = running
+                if step.connector is not None:
+                    takes, entries = annotations_of(step.connector)
+                    self._edge(running, takes, path, source, "the connector")
+                entry = element_type(entries)
+                if entry is None:
+                    self.faults.append(
+                        Fault(
+                            where=path,
+                            problem=f"{source} gives {type_name(entries)}, which for_each can't "
+                            "go through",
+                            way_out="Give it a list, or a connector: .for_each(lambda value: "
+                            "value.entries, block).",
+                        )
+                    )
+                    entry = UNKNOWN_TYPE
+                body = self._block(block, path, entry, f"an entry of {source}", name=name)
+                given = (
+                    UNKNOWN_TYPE
+                    if body.output_type is UNKNOWN_TYPE
+                    else list[body.output_type]  # type: ignore[name-defined]
+                )
+                site = Site(
+                    kind="for_each",
+                    name=name,
+                    path=path,
+                    input_type=running,
+                    output_type=given,
+                    step=step,
+                    children=(body,),
+                )
+                return site, given
+            case LoopStep(block=block):
+                name = names.take(block.name)
+                path = names.path(name)
+                body = self._block(block, path, running, source, name=name)
+                if block.input_type is not UNKNOWN_TYPE:
+                    again = self._edge(
+                        body.output_type, block.input_type, path, repr(name), f"{name!r} again"
+                    )
+                    if again.check is not None and body.edge.check is None:
+                        body = self._block(
+                            block, path, running, source, name=name, edge=again
+                        )
+                self._condition(step.condition, body.output_type, path, repr(name))
+                site = Site(
+                    kind="loop",
+                    name=name,
+                    path=path,
+                    input_type=running,
+                    output_type=body.output_type,
+                    step=step,
+                    children=(body,),
+                )
+                return site, body.output_type
+            case BranchStep():
+                name = names.take("branch")
+                path = names.path(name)
+                for condition, _ in step.arms:
+                    self._condition(condition, running, path, source)
+                arms = [(block.name, block) for _, block in step.arms]
+                if step.otherwise is not None:
+                    arms.append((step.otherwise.name, step.otherwise))
+                children = self._each_named(arms, path, running, source)
+                gives = union_type([child.output_type for child in children])
+                site = Site(
+                    kind="branch",
+                    name=name,
+                    path=path,
+                    input_type=running,
+                    output_type=gives,
+                    step=step,
+                    children=children,
+                )
+                return site, gives
+            case RescueStep(block=block):
+                name = names.take(block.name)
+                path = names.path(name)
+                failure: object = Failure[union_type(step.errors)]  # type: ignore[misc]
+                handler = self._block(block, path, failure, "the rescue", name=name)
+                gives = union_type([running, handler.output_type])
+                site = Site(
+                    kind="rescue",
+                    name=name,
+                    path=path,
+                    input_type=failure,
+                    output_type=gives,
+                    step=step,
+                    children=(handler,),
+                )
+                return site, gives
+            case ExitIfStep() | ThrowIfStep():
+                kind = "exit_if" if isinstance(step, ExitIfStep) else "throw_if"
+                name = names.take(kind)
+                path = names.path(name)
+                self._condition(step.condition, running, path, source)
+                site = Site(
+                    kind="exit_if" if isinstance(step, ExitIfStep) else "throw_if",
+                    name=name,
+                    path=path,
+                    input_type=running,
+                    output_type=running,
+                    step=step,
+                    condition=step.condition,
+                )
+                return site, running
+
+    # --- edges ----------------------------------------------------------------------------------
+
+    def _connected(
+        self,
+        connector: Callable[[Any], Any] | None,
+        running: object,
+        block: Block[Any, Any],
+        path: str,
+        source: str,
+    ) -> Edge | None:
+        if connector is None:
+            return None
+        takes, gives = annotations_of(connector)
+        self._edge(running, takes, path, source, "the connector")
+        edge = self._edge(gives, block.input_type, path, "the connector", f"{block.name!r}")
+        return Edge(connector=connector, check=edge.check)
+
+    def _condition(
+        self, condition: Callable[[Any], bool] | None, running: object, path: str, source: str
+    ) -> None:
+        if condition is not None:
+            takes, _ = annotations_of(condition)
+            if takes is not UNKNOWN_TYPE:
+                self._edge(running, takes, path, source, "the condition")
+
+    def _edge(self, given: object, wanted: object, path: str, source: str, target: str) -> Edge:
+        """Judge one edge; a misfit becomes a fault, an unknown one is checked when it runs."""
+        if wanted is UNKNOWN_TYPE:
+            # The function takes whatever comes; there is nothing to check it against.
+            if self.strict:
+                self._unproven(given, wanted, path, source, target)
+            return Edge()
+        match assignable(given, wanted):
+            case Verdict.YES:
+                return Edge()
+            case Verdict.UNKNOWN:
+                if self.strict:
+                    self._unproven(given, wanted, path, source, target)
+                return Edge(check=wanted)
+            case Verdict.NO:
+                gives, takes = type_names(given, wanted)
+                self.faults.append(
+                    Fault(
+                        where=path,
+                        problem=f"{source} gives {gives}, but {target} takes {takes}",
+                        way_out="Put .map(...) before it, or a connector in the step: "
+                        ".step(lambda value: ..., block).",
+                    )
+                )
+                return Edge()
+
+    def _unproven(
+        self, given: object, wanted: object, path: str, source: str, target: str
+    ) -> None:
+        gives, takes = type_names(given, wanted)
+        self.faults.append(
+            Fault(
+                where=path,
+                problem=f"strict: {source} gives {gives}, {target} takes {takes}; it can't be "
+                "proven to fit",
+                way_out="Annotate the function, or build without strict=True to have the edge "
+                "checked when it runs.",
+            )
+        )
+
+    def _joined(self, step: ParallelStep, branches: tuple[Site, ...], path: str) -> object:
+        """The type that the results of a parallel step are put together to."""
+        outputs = [branch.output_type for branch in branches]
+        if step.into is None:
+            if any(output is UNKNOWN_TYPE for output in outputs):
+                return UNKNOWN_TYPE
+            if step.as_tuple:
+                return tuple[tuple(outputs)]  # type: ignore[misc]
+            return dict[str, union_type(outputs)]  # type: ignore[misc]
+        into = step.into
+        label = getattr(into, "__name__", repr(into))
+        wanted = _parameters(into)
+        if wanted is not None:
+            types, required, open_ended = wanted
+            for branch in branches:
+                if branch.name in types:
+                    self._edge(
+                        branch.output_type,
+                        types[branch.name],
+                        branch.path,
+                        repr(branch.name),
+                        f"{label}({branch.name}=...)",
+                    )
+                elif not open_ended:
+                    self.faults.append(
+                        Fault(
+                            where=branch.path,
+                            problem=f"{label} takes no {branch.name!r}",
+                            way_out=f"Name the branch as one of: {', '.join(types) or 'nothing'}.",
+                        )
+                    )
+            missing = [name for name in required if name not in {b.name for b in branches}]
+            for name in missing:
+                self.faults.append(
+                    Fault(
+                        where=path,
+                        problem=f"{label} needs {name!r}, and no branch gives it",
+                        way_out=f"Add a branch: .parallel({label}, {name}=block, ...).",
+                    )
+                )
+        return into if inspect.isclass(into) else annotations_of(into)[1]
+
+
+@final
+class _Names:
+    """Makes the names within one path unique: the author's own, ``#n`` only for duplicates."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._count: dict[str, int] = {}
+        self._taken: set[str] = set()
+
+    def take(self, name: str) -> str:
+        count = self._count.get(name, 0) + 1
+        unique = name if count == 1 else f"{name}#{count}"
+        while unique in self._taken:
+            count += 1
+            unique = f"{name}#{count}"
+        self._count[name] = count
+        self._taken.add(unique)
+        return unique
+
+    def path(self, name: str) -> str:
+        return f"{self._prefix}/{name}"
+
+
+def _function_name(fn: Callable[..., Any], fallback: str) -> str:
+    name = getattr(fn, "__name__", fallback)
+    usable = isinstance(name, str) and name != "<lambda>" and not any(c in name for c in "/[]")
+    return name if usable else fallback
+
+
+def _parameters(
+    into: Callable[..., Any],
+) -> tuple[dict[str, object], list[str], bool] | None:
+    """A constructor's keyword types, the required ones, and whether it takes others too."""
+    fields = getattr(into, "model_fields", None)
+    if isinstance(fields, dict):
+        types = {name: field.annotation for name, field in fields.items()}
+        required = [name for name, field in fields.items() if field.is_required()]
+        extra = getattr(into, "model_config", {}).get("extra") == "allow"
+        return types, required, extra
+    try:
+        parameters = inspect.signature(into).parameters
+        target = into.__init__ if inspect.isclass(into) else into
+        hints = get_type_hints(target, include_extras=True)
+    except (NameError, TypeError, ValueError):
+        return None
+    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    by_name = {
+        name: hints.get(name, UNKNOWN_TYPE)
+        for name, p in parameters.items()
+        if p.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    }
+    needed = [
+        name for name in by_name if parameters[name].default is inspect.Parameter.empty
+    ]
+    return by_name, needed, open_ended
+
+

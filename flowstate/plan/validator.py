@@ -1,0 +1,122 @@
+"""
+Whether a value fits a type, at the price of an identity test where that is enough.
+
+For a plain scalar or an unconstrained model, ``type(value) is T`` proves it: values are validated
+where they are made. Anything else goes through pydantic, by one adapter a type.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, get_origin
+
+from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+from pydantic import ValidationError as PydanticError
+
+from flowstate.define.block import Failure
+from flowstate.define.unknown import UNKNOWN_TYPE
+from flowstate.errors import InvalidValue
+from flowstate.plan.typename import type_name
+
+_SCALARS = frozenset({int, float, str, bool, bytes, type(None)})
+
+
+def exact_class(annotation: object) -> type | None:
+    """The class that proves a value valid by identity, or None where that isn't enough."""
+    if annotation is None:
+        return type(None)
+    if not isinstance(annotation, type) or get_origin(annotation) is not None:
+        return None
+    if annotation in _SCALARS:
+        return annotation
+    if issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation):
+        return annotation
+    return None
+
+
+def checks_nothing(annotation: object) -> bool:
+    """Whether every value fits."""
+    return annotation is UNKNOWN_TYPE or annotation is Any or annotation is object
+
+
+def checker(annotation: object, where: str) -> Callable[[Any], Any] | None:
+    """
+    A function that gives the value if it fits and raises InvalidValue if it doesn't.
+
+    None where every value fits. Values are taken as they are: nothing is coerced from text, so
+    that what a check lets through is what the types promised.
+    """
+    if checks_nothing(annotation):
+        return None
+    validate = _validate_with(_hashable(annotation))
+
+    def check(value: Any) -> Any:
+        try:
+            return validate(value)
+        except PydanticError as error:
+            raise InvalidValue(
+                where, type_name(annotation), type(value).__name__, _summary(error)
+            ) from error
+
+    return check
+
+
+class _Hashable:
+    """An annotation as a cache key, by value where it hashes and by identity where it doesn't."""
+
+    __slots__ = ("annotation", "key")
+
+    def __init__(self, annotation: object) -> None:
+        self.annotation = annotation
+        try:
+            hash(annotation)
+        except TypeError:
+            self.key: object = id(annotation)
+        else:
+            # int and bool, 1 and True compare alike inside Literal: the repr keeps them apart.
+            self.key = (annotation, repr(annotation))
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hashable) and self.key == other.key
+
+
+def _hashable(annotation: object) -> _Hashable:
+    return _Hashable(annotation)
+
+
+@functools.lru_cache(maxsize=4096)
+def _validate_with(key: _Hashable) -> Callable[[Any], Any]:
+    """One validator a type: making an adapter costs 10 to 160 µs."""
+    annotation = key.annotation
+    origin = get_origin(annotation)
+    if annotation is Failure or origin is Failure:
+        # Made by the engine itself, around any exception.
+        return lambda value: value
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+        return functools.partial(adapter.validate_python, strict=True)
+    except PydanticUserError:
+        # A model or dataclass brings its own configuration, or a class pydantic can't look into.
+        pass
+    except PydanticSchemaGenerationError:
+        pass
+    try:
+        adapter = TypeAdapter(annotation, config={"arbitrary_types_allowed": True})
+        return functools.partial(adapter.validate_python, strict=True)
+    except (PydanticUserError, PydanticSchemaGenerationError):
+        return lambda value: value
+
+
+def _summary(error: PydanticError) -> str:
+    """What is wrong, without the value itself: inputs can be large, or secret."""
+    lines = []
+    for entry in error.errors(include_url=False, include_input=False, include_context=False)[:3]:
+        at = ".".join(str(part) for part in entry["loc"])
+        lines.append(f"{at}: {entry['msg']}" if at else entry["msg"])
+    more = error.error_count() - len(lines)
+    return "; ".join(lines) + (f"; and {more} more" if more > 0 else "")

@@ -1,0 +1,189 @@
+"""
+Carries out forks: the tasks behind parallel, step_all, step_any, race and for_each.
+
+``flowstate.run.ready`` decides; this file has the workers. A worker takes one segment after the
+other. Before it starts one it makes sure that two more workers are on their way; so where segments
+never wait, one worker does them all, and where they wait, all are under way after a few turns of
+the event loop. A worker retires when a segment changed a context variable: the next one must not
+see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from contextvars import copy_context
+from typing import Any, TypeAlias, final
+
+import anyio
+import anyio.lowlevel
+from anyio.abc import TaskGroup
+
+from flowstate.errors import InvalidValue
+from flowstate.plan.program import Each, Fork, Place, Program
+from flowstate.run.attribution import note_path
+from flowstate.run.frame import Frame
+from flowstate.run.gate import Gate
+from flowstate.run.ready import Ready
+
+
+Execute: TypeAlias = Callable[[Frame, Any], Awaitable[Any]]
+"""``flowstate.run.scheduler.execute``, handed in: forks know no scheduler."""
+
+
+async def fork(
+    execute: Execute, frame: Frame, place: Place, turns: tuple[int, ...], what: Fork, value: Any
+) -> Any:
+    """Run the branches of a fork on one value."""
+    if what.mode == "any":
+        return await _in_order(execute, frame, place, turns, what, value)
+    ready = Ready(len(what.programs), "race" if what.mode == "race" else "all", what.limit)
+    work = _Work(execute, frame, place, turns, ready, what.programs, None, value)
+    await work.run()
+    results = ready.outcome(frame.path(place, turns) if ready.stopped else "")
+    return results[0] if what.mode == "race" else what.collect(results)
+
+
+async def each(
+    execute: Execute, frame: Frame, place: Place, turns: tuple[int, ...], what: Each, value: Any
+) -> Any:
+    """Run a program on every entry of a value."""
+    entries = value if what.connector is None else what.connector(value)
+    if not isinstance(entries, Iterable):
+        raise InvalidValue(
+            frame.path(place, turns), "something to go through", type(entries).__name__,
+            "for_each needs a list or another iterable",
+        )
+    listed = list(entries)
+    ready = Ready(len(listed), "all", what.limit)
+    if not listed:
+        return []
+    work = _Work(execute, frame, place, turns, ready, None, what.program, listed)
+    await work.run()
+    return ready.outcome(frame.path(place, turns) if ready.stopped else "")
+
+
+async def _in_order(
+    execute: Execute, frame: Frame, place: Place, turns: tuple[int, ...], what: Fork, value: Any
+) -> Any:
+    ready = Ready(len(what.programs), "any")
+    while (index := ready.take()) is not None:
+        branch = Frame(
+            what.programs[index], frame.services, frame.gate, frame, place, turns
+        )
+        try:
+            result = await execute(branch, value)
+        except Exception as error:
+            # A cancel that came meanwhile goes first: the next block must not start.
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            ready.failed(index, error)
+        else:
+            ready.succeeded(index, result)
+    return ready.outcome(frame.path(place, turns))[0]
+
+
+@final
+class _Work:
+    """One fork under way: its machine, its gate and its workers."""
+
+    __slots__ = ("above", "coming", "execute", "gate", "group", "place", "program", "programs",
+                 "ready", "turns", "value")
+
+    def __init__(
+        self,
+        execute: Execute,
+        above: Frame,
+        place: Place,
+        turns: tuple[int, ...],
+        ready: Ready,
+        programs: tuple[Program, ...] | None,
+        program: Program | None,
+        value: Any,
+    ) -> None:
+        self.execute = execute
+        self.above = above
+        self.place = place
+        self.turns = turns
+        self.ready = ready
+        self.programs = programs
+        """One a branch; or None, and ``program`` runs on every entry of ``value``."""
+        self.program = program
+        self.value = value
+        self.gate = Gate(above.gate)
+        self.coming = 0
+        """Workers that were started and have not taken a segment yet."""
+        self.group: TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Run the segments; returns when every task of the fork has ended."""
+        try:
+            async with anyio.create_task_group() as group:
+                self.group = group
+                self.coming = 1
+                group.start_soon(self._worker)
+        finally:
+            self.group = None
+            self.gate.leave()
+
+    def _call_workers(self) -> None:
+        group = self.group
+        while group is not None and self.coming < 2 and self.ready.more:
+            self.coming += 1
+            group.start_soon(self._worker)
+            if self.coming >= self.ready.count:
+                return
+
+    async def _worker(self) -> None:
+        self.coming -= 1
+        ready, gate, execute = self.ready, self.gate, self.execute
+        base = copy_context()
+        program = self.program
+        # One async handler on every entry needs no frame until something is raised.
+        solo = None
+        if program is not None and self.above.services.listener is None:
+            solo = program.solo
+        while not gate.closed and (index := ready.take()) is not None:
+            if self.coming < 2 and ready.more:
+                self._call_workers()
+            try:
+                if solo is None or program is None:
+                    result = await execute(self._frame(index), self._input(index))
+                else:
+                    result = await solo(self.value[index])
+                    if type(result) is not program.solo_exact and program.solo_check is not None:
+                        result = program.solo_check(result)
+                    if gate.closed:
+                        await anyio.sleep_forever()
+            except Exception as error:
+                if solo is not None and program is not None:
+                    note_path(error, self._frame(index), program.places[0], (), self.value[index])
+                stop = ready.failed(index, error)
+            except BaseException:
+                ready.cancelled()
+                raise
+            else:
+                stop = ready.succeeded(index, result)
+            if stop:
+                self._stop()
+                return
+            if copy_context() != base:
+                self._call_workers()
+                return
+
+    def _stop(self) -> None:
+        self.gate.close()
+        if self.group is not None:
+            self.group.cancel_scope.cancel()
+
+    def _input(self, index: int) -> Any:
+        return self.value[index] if self.programs is None else self.value
+
+    def _frame(self, index: int) -> Frame:
+        above = self.above
+        if self.programs is not None:
+            return Frame(
+                self.programs[index], above.services, self.gate, above, self.place, self.turns
+            )
+        assert self.program is not None
+        return Frame(
+            self.program, above.services, self.gate, above, self.place, self.turns, "item", index
+        )

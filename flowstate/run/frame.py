@@ -1,0 +1,93 @@
+"""
+The frame: where one execution of a program stands within its run.
+
+A frame is made for every branch, entry and attempt, so it holds ints and references only; paths
+are put together from them when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+from flowstate.plan.program import Place, Program
+from flowstate.run.gate import Gate
+
+if TYPE_CHECKING:
+    from flowstate.run.services import Services
+
+Part: TypeAlias = tuple[str, str]
+"""A dynamic part of a path: the static path it follows, and its text, ``iter[2]``."""
+
+
+@final
+class Frame:
+    """One execution of one program."""
+
+    __slots__ = ("above", "attempt", "gate", "kind", "number", "place", "program", "services",
+                 "turns")
+
+    def __init__(
+        self,
+        program: Program,
+        services: Services,
+        gate: Gate,
+        above: Frame | None = None,
+        place: Place | None = None,
+        turns: tuple[int, ...] = (),
+        kind: str | None = None,
+        number: int = 0,
+        attempt: int = 1,
+    ) -> None:
+        self.program = program
+        self.services = services
+        self.gate = gate
+        self.above = above
+        """The frame whose instruction runs this one; None for the run's own."""
+        self.place = place
+        """Where in that frame."""
+        self.turns = turns
+        """The turns of the loops around that place."""
+        self.kind = kind
+        """item or attempt, where this frame is one of several at its place."""
+        self.number = number
+        self.attempt = attempt
+
+    def parts(self) -> list[Part]:
+        """The dynamic parts of every path in this frame, outermost first."""
+        if self.above is None or self.place is None:
+            return []
+        parts = self.above.parts()
+        parts += turn_parts(self.place, self.turns)
+        if self.kind is not None:
+            parts.append((self.program.path, f"{self.kind}[{self.number}]"))
+        return parts
+
+    def path(self, place: Place, turns: Sequence[int]) -> str:
+        """The execution path of a place in this frame."""
+        path = place.site.path
+        for prefix, text in reversed([*self.parts(), *turn_parts(place, turns)]):
+            path = f"{prefix}/{text}{path[len(prefix):]}"
+        return path
+
+
+def turn_parts(place: Place, turns: Sequence[int]) -> list[Part]:
+    """The parts that the loops around a place add, outermost first."""
+    return [
+        (path, f"iter[{turn}]") for (path, _), turn in zip(place.turns, turns, strict=False)
+    ]
+
+
+def turns_at(place: Place, stack: Sequence[Any]) -> tuple[int, ...]:
+    """The turns of the loops around a place, read off the stack."""
+    return tuple(stack[depth] for _, depth in place.turns)
+
+
+NodeEvent: TypeAlias = tuple[str, Frame, int, tuple[int, ...], Any]
+"""
+What happened to a node: ``(event, frame, pc, turns, detail)``, where event is ``start``, ``end``
+or ``error`` (detail: the exception). A plain tuple, so that a listener can be a list's ``append``.
+"""
+
+Listener: TypeAlias = Callable[[NodeEvent], object]
+"""Told of every node, on the event loop. It must not raise and not block."""

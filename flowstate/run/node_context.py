@@ -1,0 +1,166 @@
+"""
+The context that a handler is given: ``flowstate.context.Context``, implemented over a frame.
+
+It is made for every call that takes one, so making it costs a few attribute writes; the rest is
+worked out when it is asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, TypeVar, final
+
+import anyio.from_thread
+from pydantic import BaseModel
+from structlog.typing import FilteringBoundLogger
+
+from flowstate.context import Cell
+from flowstate.define.uses import ScopeKind
+from flowstate.errors import UndeclaredState
+from flowstate.ids import Identity, RequestId
+from flowstate.item.writer import ItemWriter, StatusLine
+from flowstate.plan.program import Place
+from flowstate.run.frame import Frame
+from flowstate.run.services import Services
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@final
+class NodeContext:
+    """One a node and run. Weak-referenceable, compares by identity."""
+
+    __slots__ = ("__weakref__", "_frame", "_place", "_status", "_turns", "_writer")
+
+    def __init__(self, frame: Frame, place: Place, turns: tuple[int, ...]) -> None:
+        self._frame = frame
+        self._place = place
+        self._turns = turns
+        self._writer: ItemWriter | None = None
+        self._status: StatusLine | None = None
+
+    def __repr__(self) -> str:
+        return f"<context of {self.path}>"
+
+    @property
+    def path(self) -> str:
+        return self._frame.path(self._place, self._turns)
+
+    @property
+    def attempt(self) -> int:
+        return self._frame.attempt
+
+    @property
+    def request(self) -> NodeRequest:
+        return NodeRequest(self, "request", self._frame.services.request_id)
+
+    @property
+    def session(self) -> NodeScope:
+        return NodeScope(self, "session", self._frame.services.identity.session_id)
+
+    @property
+    def user(self) -> NodeScope:
+        return NodeScope(self, "user", self._frame.services.identity.user_id or "")
+
+    @property
+    def org(self) -> NodeScope:
+        return NodeScope(self, "org", self._frame.services.identity.org_id or "")
+
+    @property
+    def items(self) -> ItemWriter:
+        if self._writer is None:
+            block = self._place.site.block
+            self._writer = self._frame.services.book.writer(
+                lambda: self.path,
+                self._place.site.name,
+                block.visibility if block is not None else None,
+                transient=block.transient if block is not None else False,
+                owner=self,
+            )
+        return self._writer
+
+    @property
+    def status(self) -> StatusLine:
+        if self._status is None:
+            self._status = self._frame.services.book.status(
+                lambda: self.path, self._place.site.name, owner=self
+            )
+        return self._status
+
+    @property
+    def log(self) -> FilteringBoundLogger:
+        return self._frame.services.log.bind(path=self.path)
+
+    @property
+    def cancelled(self) -> str | None:
+        if not self._frame.gate.closed:
+            return None
+        return self._frame.services.cancel_reason or "cancelled"
+
+    def check_cancelled(self) -> None:
+        if threading.current_thread() is not threading.main_thread() or self._frame.gate.closed:
+            try:
+                anyio.from_thread.check_cancelled()
+            except (anyio.NoEventLoopError, RuntimeError):
+                # Called on the event loop, where the next await raises the cancellation.
+                return
+
+    @property
+    def services(self) -> Services:
+        """The run's services; not part of the protocol."""
+        return self._frame.services
+
+    def finish(self) -> None:
+        """The node has ended: settle what it left open and take back its status line."""
+        if self._writer is not None:
+            self._frame.services.book.settle_open(self)
+        if self._status is not None:
+            self._status.clear()
+
+
+class NodeScope:
+    """A scope that state lives in."""
+
+    __slots__ = ("_context", "_kind", "id")
+
+    def __init__(self, context: NodeContext, kind: ScopeKind, scope_id: str) -> None:
+        self._context = context
+        self._kind = kind
+        self.id = scope_id
+
+    @property
+    def identity(self) -> Identity:
+        return self._context.services.identity
+
+    def __getitem__(self, model: type[M]) -> Cell[M]:
+        services = self._context.services
+        declaration = services.declared.get((self._kind, model))
+        if declaration is None:
+            raise UndeclaredState(self._context.path, self._kind, model.__name__)
+        if not self.id:
+            raise UndeclaredState(
+                f"{self._context.path} (the request names no {self._kind})",
+                self._kind,
+                model.__name__,
+            )
+        cell: Cell[Any] = services.open_cell(declaration)
+        return cell
+
+
+@final
+class NodeRequest(NodeScope):
+    """The request, which is a scope of its own."""
+
+    __slots__ = ()
+
+    @property
+    def request_id(self) -> RequestId:
+        return self._context.services.request_id
+
+    @property
+    def action(self) -> str:
+        return self._context.services.action
+
+    @property
+    def flow(self) -> str:
+        return self._context.services.flow

@@ -1,0 +1,78 @@
+"""
+What a run is given by whoever started it: its request, its items, its state, its listener.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+import structlog
+from pydantic import BaseModel
+from structlog.typing import FilteringBoundLogger
+
+from flowstate.context import Cell
+from flowstate.define.uses import StateDeclaration
+from flowstate.ids import Identity, RequestId
+from flowstate.item.book import ItemBook
+from flowstate.run.frame import Listener
+
+StateKey = tuple[str, type[BaseModel]]
+CellOpener = Callable[[StateDeclaration], Cell[Any]]
+
+
+@final
+class Services:
+    """One a run. All its nodes share it."""
+
+    __slots__ = (
+        "_log",
+        "action",
+        "book",
+        "cancel_reason",
+        "declared",
+        "flow",
+        "identity",
+        "listener",
+        "open_cell",
+        "random",
+        "request_id",
+    )
+
+    def __init__(
+        self,
+        *,
+        request_id: RequestId,
+        identity: Identity,
+        flow: str,
+        action: str,
+        book: ItemBook,
+        declared: Mapping[StateKey, StateDeclaration],
+        open_cell: CellOpener,
+        listener: Listener | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.request_id = request_id
+        self.identity = identity
+        self.flow = flow
+        self.action = action
+        self.book = book
+        self.declared = declared
+        self.open_cell = open_cell
+        self.listener = listener
+        self.random = rng or random.Random()
+        self.cancel_reason: str | None = None
+        self._log: FilteringBoundLogger | None = None
+
+    @property
+    def log(self) -> FilteringBoundLogger:
+        """A logger bound to the request; made when first asked for."""
+        if self._log is None:
+            self._log = structlog.get_logger("flowstate").bind(
+                request=self.request_id,
+                session=self.identity.session_id,
+                flow=self.flow,
+                action=self.action,
+            )
+        return self._log
