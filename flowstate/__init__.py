@@ -1,0 +1,84 @@
+"""
+flowstate: flows of typed blocks, some of them real coding agents.
+
+The names below are the library's whole everyday surface. Coding agents are imported from
+``flowstate.blocks``, tools for tests from ``flowstate.testing``.
+"""
+
+from flowstate.context import Cell as Cell
+from flowstate.context import Context as Context
+from flowstate.context import Scope as Scope
+from flowstate.context import Unchanged as Unchanged
+from flowstate.context import Written as Written
+from flowstate.define.block import Block as Block
+from flowstate.define.block import Failure as Failure
+from flowstate.define.flow import Action as Action
+from flowstate.define.flow import Flow as Flow
+from flowstate.define.flow import action as action
+from flowstate.define.flow import define_flow as define_flow
+from flowstate.define.handler import Handler as Handler
+from flowstate.define.handler import handler as handler
+from flowstate.define.policy import Policy as Policy
+from flowstate.define.policy import allow as allow
+from flowstate.define.policy import queue as queue
+from flowstate.define.policy import reject as reject
+from flowstate.define.retry import Retry as Retry
+from flowstate.define.router import Router as Router
+from flowstate.define.router import router as router
+from flowstate.define.sequencer import Sequencer as Sequencer
+from flowstate.define.sequencer import sequencer as sequencer
+from flowstate.define.uses import org_state as org_state
+from flowstate.define.uses import request_state as request_state
+from flowstate.define.uses import session_state as session_state
+from flowstate.define.uses import user_state as user_state
+from flowstate.harness.checkout import checkout_for as checkout_for
+from flowstate.harness.environment import harness_env as harness_env
+from flowstate.harness.failure import harness_failure_kind as harness_failure_kind
+from flowstate.harness.handle import HarnessRunHandle as HarnessRunHandle
+from flowstate.harness.handle import HarnessRunInput as HarnessRunInput
+from flowstate.ids import Identity as Identity
+from flowstate.plan.build import Plan as Plan
+from flowstate.plan.build import build_plan as build_plan
+from flowstate.request.run import Run as Run
+from flowstate.request.runtime import Runtime as Runtime
+from flowstate.run.once import run_block as run_block
+
+__all__ = [
+    "Action",
+    "Block",
+    "Cell",
+    "Context",
+    "Failure",
+    "Flow",
+    "Handler",
+    "HarnessRunHandle",
+    "HarnessRunInput",
+    "Identity",
+    "Plan",
+    "Policy",
+    "Retry",
+    "Router",
+    "Run",
+    "Runtime",
+    "Scope",
+    "Sequencer",
+    "Unchanged",
+    "Written",
+    "action",
+    "allow",
+    "build_plan",
+    "checkout_for",
+    "define_flow",
+    "handler",
+    "harness_env",
+    "harness_failure_kind",
+    "org_state",
+    "queue",
+    "reject",
+    "request_state",
+    "router",
+    "run_block",
+    "sequencer",
+    "session_state",
+    "user_state",
+]

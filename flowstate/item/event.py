@@ -12,6 +12,11 @@ from typing import Literal, NamedTuple, TypeAlias
 from flowstate.item.item import Item
 
 EventKind: TypeAlias = Literal["added", "delta", "changed", "settled"]
+"""
+``added``: new and in progress. ``delta``: text was appended. ``changed``: a new content, or, for
+a reader who missed deltas, all that the item holds by now. ``settled``: final; the only event of
+an item that is settled at once, and of one whose ``added`` the reader missed.
+"""
 
 
 class ItemEvent(NamedTuple):

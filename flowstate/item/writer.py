@@ -33,7 +33,9 @@ class OpenItem(Protocol):
         """Replace the content of an item in progress; ignored once settled."""
         ...
 
-    def settle(self, content: Content | None = None, *, status: SettledStatus = "completed") -> None:
+    def settle(
+        self, content: Content | None = None, *, status: SettledStatus = "completed"
+    ) -> None:
         """Settle it, with its last content if given. A second call does nothing."""
         ...
 

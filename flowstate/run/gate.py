@@ -20,7 +20,7 @@ class Gate:
     def __init__(self, parent: Gate | None = None) -> None:
         self._parent = parent
         self._below: set[Gate] | None = None
-        self.closed = parent is not None and parent.closed
+        self.closed: bool = parent is not None and parent.closed
         if parent is not None:
             if parent._below is None:
                 parent._below = set()

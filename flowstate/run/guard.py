@@ -26,14 +26,13 @@ async def guard(
     if block.status is None:
         return await _within_deadline(execute, frame, place, turns, what, value)
     text = block.status if isinstance(block.status, str) else block.status(value)
-    line = frame.services.book.status(
-        lambda: frame.path(place, turns), place.site.name, owner=object()
-    )
-    line.show(text)
+    book = frame.services.book
+    step = book.writer(lambda: frame.path(place, turns), place.site.name, block.visibility)
+    book.status(step).show(text)
     try:
         return await _within_deadline(execute, frame, place, turns, what, value)
     finally:
-        line.clear()
+        book.settle_open(step)
 
 
 async def _within_deadline(

@@ -18,6 +18,7 @@ from flowstate.context import Cell
 from flowstate.define.uses import ScopeKind
 from flowstate.errors import UndeclaredState
 from flowstate.ids import Identity, RequestId
+from flowstate.item.book import StepItems
 from flowstate.item.writer import ItemWriter, StatusLine
 from flowstate.plan.program import Place
 from flowstate.run.frame import Frame
@@ -30,14 +31,14 @@ M = TypeVar("M", bound=BaseModel)
 class NodeContext:
     """One a node and run. Weak-referenceable, compares by identity."""
 
-    __slots__ = ("__weakref__", "_frame", "_place", "_status", "_turns", "_writer")
+    __slots__ = ("__weakref__", "_frame", "_place", "_turns", "step")
 
     def __init__(self, frame: Frame, place: Place, turns: tuple[int, ...]) -> None:
         self._frame = frame
         self._place = place
         self._turns = turns
-        self._writer: ItemWriter | None = None
-        self._status: StatusLine | None = None
+        self.step: StepItems | None = None
+        """The step's items; made when it first makes one or shows a status."""
 
     def __repr__(self) -> str:
         return f"<context of {self.path}>"
@@ -68,24 +69,22 @@ class NodeContext:
 
     @property
     def items(self) -> ItemWriter:
-        if self._writer is None:
-            block = self._place.site.block
-            self._writer = self._frame.services.book.writer(
-                lambda: self.path,
-                self._place.site.name,
-                block.visibility if block is not None else None,
-                transient=block.transient if block is not None else False,
-                owner=self,
-            )
-        return self._writer
+        return self._step_items()
 
     @property
     def status(self) -> StatusLine:
-        if self._status is None:
-            self._status = self._frame.services.book.status(
-                lambda: self.path, self._place.site.name, owner=self
+        return self._frame.services.book.status(self._step_items())
+
+    def _step_items(self) -> StepItems:
+        if self.step is None:
+            block = self._place.site.block
+            self.step = self._frame.services.book.writer(
+                lambda: self.path,
+                self._place.site.name,
+                None if block is None else block.visibility,
+                False if block is None else block.transient,
             )
-        return self._status
+        return self.step
 
     @property
     def log(self) -> FilteringBoundLogger:
@@ -110,12 +109,17 @@ class NodeContext:
         """The run's services; not part of the protocol."""
         return self._frame.services
 
-    def finish(self) -> None:
-        """The node has ended: settle what it left open and take back its status line."""
-        if self._writer is not None:
-            self._frame.services.book.settle_open(self)
-        if self._status is not None:
-            self._status.clear()
+    def finish(self, *, abandoned: bool = False) -> None:
+        """
+        The node has ended: settle what it left open and take back its status.
+
+        ``abandoned``: its thread was left running, so whatever it still says is ignored.
+        """
+        if self.step is not None:
+            if abandoned:
+                self._frame.services.book.shut(self.step)
+            else:
+                self._frame.services.book.settle_open(self.step)
 
 
 class NodeScope:

@@ -85,7 +85,7 @@ async def execute(frame: Frame, value: Any) -> Any:
                     try:
                         result = await fn(value, ctx)
                     finally:
-                        if ctx._writer is not None or ctx._status is not None:
+                        if ctx.step is not None:
                             ctx.finish()
                 elif code == MAP:
                     result = fn(value)
@@ -154,7 +154,7 @@ async def execute(frame: Frame, value: Any) -> Any:
                     try:
                         result = await in_thread(fn, value, ctx, *argument)
                     finally:
-                        ctx.finish()
+                        ctx.finish(abandoned=argument[1])
                 elif code == FORK:
                     result = await fork(
                         execute, frame, places[pc], turns_at(places[pc], stack), argument, value

@@ -1,0 +1,261 @@
+"""
+One request's life in this process, from its place to its last stored row.
+
+The task below owns everything the request has: its scope, its outbox's pump, its place. However
+it ends, items are settled and stored, the status is recorded and the place is given back, in this
+order, shielded and bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, final
+
+import anyio
+
+from flowstate.admission.admit import wait_for_turn
+from flowstate.define.flow import Action
+from flowstate.define.policy import Policy
+from flowstate.define.uses import StateDeclaration
+from flowstate.errors import StoreError
+from flowstate.ids import Identity, IdSource, RequestId
+from flowstate.item.book import ItemBook
+from flowstate.item.content import ErrorReport
+from flowstate.lease.protocol import LeaseBackend, Place
+from flowstate.plan.build import Plan
+from flowstate.request.lifecycle import ENDED, RequestEvent, after
+from flowstate.request.stored_value import stored_output
+from flowstate.request.tracing import Tracer
+from flowstate.run.attribution import path_of
+from flowstate.run.frame import Frame
+from flowstate.run.gate import Gate
+from flowstate.run.scheduler import execute
+from flowstate.run.services import Services
+from flowstate.state.cell import StateCell, cell_key
+from flowstate.store.protocol import Store
+from flowstate.store.record import Fence, PutRequest, RequestRecord, RequestStatus
+from flowstate.stream.outbox import Outbox
+
+SETTLE_TIME = 30.0
+"""Seconds that storing the last rows of a request may take."""
+
+Outcome: TypeAlias = (
+    tuple[Literal["completed"], Any]
+    | tuple[Literal["failed"], Exception]
+    | tuple[Literal["cancelled"], str]
+    | tuple[Literal["interrupted"], str]
+)
+
+_EVENTS: Mapping[str, RequestEvent] = {
+    "completed": "complete",
+    "failed": "fail",
+    "cancelled": "cancel",
+    "interrupted": "interrupt",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a Runtime gives every request."""
+
+    store: Store
+    lease: LeaseBackend
+    clock: Callable[[], int]
+    ids: IdSource
+    slots: anyio.Semaphore | None
+    trace: bool
+
+
+@final
+class Execution:
+    """One request. Its ``Run`` is what callers hold."""
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        *,
+        flow: str,
+        action: Action[Any, Any],
+        plan: Plan[Any, Any],
+        policy: Policy,
+        place: Place | None,
+        record: RequestRecord,
+        value: Any,
+    ) -> None:
+        self.action = action
+        self.identity: Identity = record.identity
+        self.request_id = RequestId(record.id)
+        self.store = surroundings.store
+        self.behind: str | None = None
+        self.outcome: Outcome | None = None
+        self.ran = False
+        self.begun = anyio.Event()
+        """Set when it runs, or has ended before it could."""
+        self.decided = anyio.Event()
+        """Set when the main chain has ended."""
+        self.over = anyio.Event()
+        """Set when everything is stored and the place given back."""
+        self._around = surroundings
+        self._plan = plan
+        self._policy = policy
+        self._place = place
+        self._record = record
+        self._value = value
+        self._scope = anyio.CancelScope()
+        self._gate = Gate()
+        self._fence: Fence | None = None
+        """Set when its turn has come: before that a write would fence off the one that runs."""
+        self.outbox = Outbox(record.id, surroundings.store, on_failure=self._store_failed)
+        self._book = ItemBook(
+            record.id, clock=surroundings.clock, ids=surroundings.ids, emit=self.outbox.put
+        )
+        self._own = self._book.writer(plan.name, plan.name)
+        self._services = Services(
+            request_id=self.request_id,
+            identity=record.identity,
+            flow=flow,
+            action=action.name,
+            book=self._book,
+            declared=plan.state,
+            open_cell=self._cell,
+            listener=Tracer(self._book) if surroundings.trace else None,
+        )
+
+    @property
+    def status(self) -> RequestStatus:
+        """Where it is in its life."""
+        return self._record.status
+
+    def cancel(self, reason: str) -> None:
+        """Ask it to stop."""
+        if self.decided.is_set() or self._services.cancel_reason is not None:
+            return
+        self._services.cancel_reason = reason
+        self._gate.close()
+        self._scope.cancel()
+
+    def abandon(self) -> None:
+        """It could not be recorded and will never run: let whoever waits for it go."""
+        self.outcome = ("interrupted", "it could not be recorded")
+        self.begun.set()
+        self.decided.set()
+        self.over.set()
+
+    async def live(self) -> None:
+        """The task of the request: wait for the turn, run, settle."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._pump)
+            try:
+                with self._scope:
+                    self.outcome = await self._reach()
+            except BaseException:
+                # The Runtime itself is being cancelled; the request can be sent again.
+                self.outcome = ("interrupted", "the Runtime was stopped")
+                raise
+            finally:
+                if self.outcome is None:
+                    self.outcome = self._why_stopped()
+                await self._settle()
+
+    # --- the parts of a life --------------------------------------------------------------------
+
+    async def _reach(self) -> Outcome:
+        """Run it when its turn has come; gives how it ended, unless it was cancelled."""
+        try:
+            if self._place is not None:
+                await wait_for_turn(
+                    self._around.lease, self._policy, self._place, self.request_id, self._waits
+                )
+            if self._around.slots is None:
+                return ("completed", await self._run())
+            async with self._around.slots:
+                return ("completed", await self._run())
+        except Exception as error:
+            return ("failed", error)
+
+    async def _run(self) -> Any:
+        self.behind = None
+        self._book.settle_open(self._own)
+        if self._place is not None:
+            self._fence = Fence(key=self._place.key, token=self._place.ticket)
+            self.outbox.fence = self._fence
+        await self._move("start")
+        self.ran = True
+        self.begun.set()
+        return await execute(Frame(self._plan.program, self._services, self._gate), self._value)
+
+    async def _waits(self, behind: str) -> None:
+        self.behind = behind
+        self._book.status(self._own).show(f"Waiting behind request {behind}…")
+        if self._record.status == "accepted":
+            await self._move("wait")
+
+    async def _settle(self) -> None:
+        """Store the last rows, give the place back. Bounded, since it can't be cancelled."""
+        assert self.outcome is not None
+        with anyio.CancelScope(shield=True, deadline=anyio.current_time() + SETTLE_TIME):
+            try:
+                self._tell_failure()
+                self._book.close()
+                self.begun.set()
+                self.decided.set()
+                await self.outbox.close()
+                await self._move(_EVENTS[self.outcome[0]])
+            except Exception as error:
+                self._services.log.error("request_not_recorded", error=str(error))
+            finally:
+                if self._place is not None:
+                    await self._around.lease.give_back(self._place)
+                self.begun.set()
+                self.decided.set()
+                self.over.set()
+
+    def _tell_failure(self) -> None:
+        match self.outcome:
+            case ("failed", Exception() as error):
+                where = path_of(error) or self._plan.name
+                self._book.writer(where, where.rsplit("/", 1)[-1]).add(
+                    ErrorReport(code=type(error).__name__, message=str(error) or repr(error)),
+                    status="failed",
+                )
+
+    async def _move(self, event: RequestEvent) -> None:
+        """Record the next status, with the outcome if it is the last."""
+        status = after(self._record.status, event)
+        record = replace(self._record, status=status, updated_at=self._around.clock())
+        match self.outcome:
+            case ("completed", value) if status in ENDED:
+                output = stored_output(self._plan.output_type, value, self._services.log)
+                record = replace(record, output=output)
+            case ("failed" | "cancelled" | "interrupted", why) if status in ENDED:
+                record = replace(record, error=str(why) or repr(why))
+        await self.store.commit([PutRequest(record=record)], fence=self._fence)
+        self._record = record
+
+    async def _pump(self) -> None:
+        # Ended by `outbox.close`, also while the Runtime is being cancelled.
+        with anyio.CancelScope(shield=True):
+            await self.outbox.pump()
+
+    def _store_failed(self, error: Exception) -> None:
+        self._services.log.error("items_not_stored", error=str(error))
+        if self.outcome is None:
+            self.outcome = (
+                "failed",
+                error if isinstance(error, StoreError) else StoreError(str(error)),
+            )
+            self._gate.close()
+            self._scope.cancel()
+
+    def _why_stopped(self) -> Outcome:
+        return ("cancelled", self._services.cancel_reason or "cancelled")
+
+    def _cell(self, declaration: StateDeclaration) -> StateCell[Any]:
+        return StateCell(
+            self.store,
+            cell_key(declaration, self.identity, self.request_id),
+            declaration.model,
+            fence=self._fence,
+        )

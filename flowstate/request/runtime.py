@@ -1,0 +1,258 @@
+"""
+The Runtime: flows, a store and leases put together; dispatches requests and owns their tasks.
+
+Order of a dispatch: the value is checked, a known request id is answered with its run, a place is
+taken, the request is recorded, its task starts. Refused at any of these, nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar, final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from flowstate.admission.admit import take_place
+from flowstate.admission.key import admission_key
+from flowstate.define.flow import Action, Flow
+from flowstate.define.policy import Policy
+from flowstate.errors import DefinitionError, RequestError, RuntimeClosed
+from flowstate.ids import Identity, IdSource, RequestId, SessionId, random_id
+from flowstate.lease.memory import MemoryLease
+from flowstate.lease.protocol import LeaseBackend
+from flowstate.plan.build import Plan, build_plan
+from flowstate.plan.validator import checker
+from flowstate.request.execution import Execution, Surroundings
+from flowstate.request.run import Run
+from flowstate.request.stored_value import stored_input
+from flowstate.store.opening import open_store
+from flowstate.store.protocol import Store
+from flowstate.store.record import PutRequest, RequestRecord
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+@final
+class Runtime:
+    """
+    Runs the actions of flows. An async context manager: leaving it waits for the requests still
+    under way; leaving it by an error or a cancellation cancels them.
+    """
+
+    def __init__(
+        self,
+        *flows: Flow,
+        store: Store | str = "memory:",
+        lease: LeaseBackend | None = None,
+        max_running: int | None = None,
+        trace: bool = False,
+        clock: Callable[[], int] | None = None,
+        ids: IdSource = random_id,
+        strict: bool = False,
+    ) -> None:
+        """
+        Args:
+            flows: what it offers; every plan is built here, so that a fault shows at start-up.
+            store: a store, or ``"memory:"``, ``"sqlite:///file.db"``.
+            lease: who has the turn on a key; by default within this process.
+            max_running: at most so many requests run at once, the others wait; None: no bound.
+            trace: make a transient block_trace item for every execution of a block.
+            clock: epoch milliseconds.
+            ids: makes ids of requests and items.
+            strict: as of ``build_plan``.
+
+        Raises:
+            PlanError: a flow doesn't fit together.
+            DefinitionError: two flows of one kind, or a store of an unknown form.
+        """
+        if max_running is not None and max_running < 1:
+            raise DefinitionError("Runtime", f"max_running={max_running!r}", "Give 1 or more.")
+        kinds = [flow.kind for flow in flows]
+        twice = sorted({kind for kind in kinds if kinds.count(kind) > 1})
+        if twice:
+            raise DefinitionError("Runtime", f"two flows are called {twice[0]!r}", "Rename one.")
+        self._flows = flows
+        self._plans: dict[Action[Any, Any], tuple[Flow, Plan[Any, Any], Policy]] = {}
+        for flow in flows:
+            for action in flow.actions:
+                plan = build_plan(action.block, strict=strict)
+                self._plans[action] = (flow, plan, flow.policy_of(action.name))
+        self._store = open_store(store)
+        self._lease = lease or MemoryLease()
+        self._max_running = max_running
+        self._trace = trace
+        self._clock = clock or _epoch_ms
+        self._ids = ids
+        self._group: TaskGroup | None = None
+        self._around: Surroundings | None = None
+        self._live: dict[str, Execution] = {}
+
+    def __repr__(self) -> str:
+        state = "closed" if self._around is None else f"{len(self._live)} requests under way"
+        return f"<Runtime of {', '.join(flow.kind for flow in self._flows)}: {state}>"
+
+    async def __aenter__(self) -> Runtime:
+        await self._store.open()
+        try:
+            self._group = anyio.create_task_group()
+            await self._group.__aenter__()
+        except BaseException:
+            await self._store.close()
+            raise
+        self._around = Surroundings(
+            store=self._store,
+            lease=self._lease,
+            clock=self._clock,
+            ids=self._ids,
+            slots=None if self._max_running is None else anyio.Semaphore(self._max_running),
+            trace=self._trace,
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        group, self._group, self._around = self._group, None, None
+        assert group is not None
+        if kind is not None:
+            for execution in tuple(self._live.values()):
+                execution.cancel("the Runtime was left by an error")
+        try:
+            return await group.__aexit__(kind, error, traceback)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._store.close()
+
+    @property
+    def store(self) -> Store:
+        """Where requests, state and items are kept."""
+        return self._store
+
+    def plan(self, action: Action[A, B]) -> Plan[A, B]:
+        """The plan of one of its actions."""
+        plan: Plan[A, B] = self._known(action)[1]
+        return plan
+
+    async def dispatch(
+        self,
+        action: Action[A, B],
+        value: A,
+        *,
+        session: str,
+        user: str | None = None,
+        tenant: str | None = None,
+        org: str | None = None,
+        request_id: str | None = None,
+    ) -> Run[B]:
+        """
+        Send a request; returns as soon as it is accepted, with its id and its stream.
+
+        Args:
+            action: one of this Runtime's.
+            value: the action's input, validated here.
+            session: the session's id, any text.
+            user: the authenticated user, if any.
+            tenant: the authenticated tenant, if any.
+            org: the organisation, if any.
+            request_id: the caller's own id for the request: sending it again while the first is
+                known here gives the same run, so that nothing runs twice.
+
+        Raises:
+            RuntimeClosed: outside ``async with``.
+            InvalidValue: the value doesn't fit the action's input.
+            RequestRefused: the policy is ``reject`` and another request is in flight.
+            RequestError: the id belongs to another request.
+            StoreError: the request could not be recorded; it did not start.
+        """
+        flow, plan, policy = self._known(action)
+        around, group = self._around, self._group
+        if around is None or group is None:
+            raise RuntimeClosed(f"dispatch of {action.name!r}")
+        where = f"{flow.kind}.{action.name} (input)"
+        check = checker(plan.input_type, where)
+        if check is not None:
+            value = check(value)
+        stored = stored_input(value, where)
+        identity = Identity(
+            session_id=SessionId(session), tenant_id=tenant, user_id=user, org_id=org
+        )
+        if request_id is not None and (known := self._live.get(request_id)) is not None:
+            return self._again(known, action, identity)
+        new_id = RequestId(request_id or self._ids("req"))
+        if request_id is not None and await self._store.request(new_id) is not None:
+            raise RequestError(new_id, f"request {new_id!r} has ended already: use another id")
+        place = await take_place(
+            self._lease, policy, admission_key(policy.key, identity), new_id, action.name
+        )
+        now = self._clock()
+        record = RequestRecord(
+            id=new_id,
+            identity=identity,
+            flow=flow.kind,
+            action=action.name,
+            status="accepted",
+            input=stored,
+            created_at=now,
+            updated_at=now,
+        )
+        execution = Execution(
+            around,
+            flow=flow.kind,
+            action=action,
+            plan=plan,
+            policy=policy,
+            place=place,
+            record=record,
+            value=value,
+        )
+        if (known := self._live.get(new_id)) is not None:
+            # Sent twice at the same moment: both took the same place, one of them runs.
+            return self._again(known, action, identity)
+        self._live[new_id] = execution
+        # Recorded and started, or neither: a caller that is cancelled here leaves nothing half-done.
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._store.commit([PutRequest(record=record)])
+            except BaseException:
+                del self._live[new_id]
+                execution.abandon()
+                if place is not None:
+                    await self._lease.give_back(place)
+                raise
+            group.start_soon(self._live_through, execution, name=f"flowstate request {new_id}")
+        return Run(execution)
+
+    async def _live_through(self, execution: Execution) -> None:
+        try:
+            await execution.live()
+        finally:
+            self._live.pop(execution.request_id, None)
+
+    def _again(self, known: Execution, action: Action[Any, Any], identity: Identity) -> Run[Any]:
+        if known.action is not action or known.identity != identity:
+            raise RequestError(
+                known.request_id,
+                f"request id {known.request_id!r} belongs to another request: use another id",
+            )
+        return Run(known)
+
+    def _known(self, action: Action[Any, Any]) -> tuple[Flow, Plan[Any, Any], Policy]:
+        try:
+            return self._plans[action]
+        except (KeyError, TypeError):
+            raise DefinitionError(
+                f"action {getattr(action, 'name', action)!r}",
+                "no flow of this Runtime has it",
+                "Hand its flow to Runtime(...).",
+            ) from None
+
+
+def _epoch_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,37 @@
+"""Inputs and outputs as the JSON that a store keeps of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+from structlog.typing import FilteringBoundLogger
+
+from flowstate.errors import InvalidValue
+from flowstate.store.codec import dump_json
+
+
+def stored_input(value: Any, where: str) -> str:
+    """
+    A request's input as JSON.
+
+    Raises:
+        InvalidValue: it can't be written as JSON.
+    """
+    return dump_json(_jsonable(value), where)
+
+
+def stored_output(annotation: object, value: Any, log: FilteringBoundLogger) -> str | None:
+    """
+    A request's output as JSON, or None where it has none: the run is over and its output is the
+    caller's, so this is a warning and no failure.
+    """
+    try:
+        return dump_json(_jsonable(value), "output")
+    except InvalidValue as error:
+        log.warning("output_not_stored", type=type(value).__name__, error=str(error))
+        return None
+
+
+def _jsonable(value: Any) -> Any:
+    return to_jsonable_python(value, fallback=repr, inf_nan_mode="strings", by_alias=False)

@@ -1,0 +1,273 @@
+"""
+The outbox of a request: takes every event, stores what is to be stored, then shows it.
+
+``put`` never waits. One pump takes whatever has come in, writes the latest state of each changed
+item in one transaction, and only then publishes the events. There are no timers: a batch is what
+came in while the last one was being written. A delta has no row of its own; its text is in its
+item's row. A delta never overtakes its item, since all of it is one queue.
+
+The outbox knows nothing of steps and readers. It refuses to show what could not be stored: when
+the store fails, the request's owner is told once, and everything after that is dropped.
+
+Invariants:
+
+* events are published in the order they were put, each after the transaction that holds it;
+* a row is never ahead of its ``last_sequence``: it holds exactly the events up to it;
+* when the pump has ended, for whatever reason, the ring is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, cast, final
+
+import anyio
+import anyio.lowlevel
+
+from flowstate.errors import StoreError
+from flowstate.item.event import ItemEvent
+from flowstate.store.record import Fence, PutItems, Write
+from flowstate.stream.ring import Chunk, Ring
+from flowstate.stream.row import Row
+
+
+class ItemSink(Protocol):
+    """The part of a ``Store`` that an outbox needs."""
+
+    async def commit(self, writes: Sequence[Write], *, fence: Fence | None = None) -> None:
+        """Do all writes in one transaction, or none."""
+        ...
+
+
+@final
+class Outbox:
+    """One request's way out: from the book to the store and the ring."""
+
+    __slots__ = (
+        "_bell",
+        "_closing",
+        "_failure",
+        "_live",
+        "_on_failure",
+        "_queue",
+        "_request_id",
+        "_started",
+        "_store",
+        "_taken",
+        "_thread",
+        "_wake_soon",
+        "fence",
+        "ring",
+    )
+
+    def __init__(
+        self,
+        request_id: str,
+        store: ItemSink,
+        *,
+        on_failure: Callable[[Exception], None],
+        fence: Fence | None = None,
+        capacity: int = 4096,
+        after: int = 0,
+    ) -> None:
+        """
+        Args:
+            request_id: the request whose events come in.
+            store: where its items go.
+            on_failure: called once, on the event loop, when events could not be stored; it must
+                end the run. The error is a StoreError of the store, or an InvalidValue for a
+                content that is no JSON.
+            fence: proof that the run still owns its key, checked with every write.
+            capacity: how many events the ring holds for readers.
+            after: the sequence before the first event; the book's ``after``.
+        """
+        self._request_id = request_id
+        self._store = store
+        self._on_failure = on_failure
+        self.fence = fence
+        """Proof that the run still owns its key; set once it does."""
+        self.ring = Ring(capacity=capacity, after=after)
+        """What readers read from."""
+        self._queue: deque[ItemEvent] = deque()
+        self._live: dict[str, Row] = {}
+        self._taken = after
+        self._bell = _Bell(None)
+        self._thread = 0
+        self._wake_soon: Callable[..., object] | None = None
+        self._started = False
+        self._closing = False
+        self._failure: Exception | None = None
+
+    def __repr__(self) -> str:
+        return f"<Outbox {self._request_id!r}, {len(self._queue)} waiting, {self.ring!r}>"
+
+    def put(self, event: ItemEvent) -> None:
+        """
+        Take an event. Callable from any thread, by one caller at a time (the book's lock sees to
+        it); dropped once the pump has ended.
+        """
+        self._queue.append(event)
+        bell = self._bell
+        if not bell.rung:
+            self._wake(bell)
+
+    async def pump(self) -> None:
+        """
+        Store and show events until ``close``; run once, in a task of the request that outlives
+        the run. Cancelled, it leaves what it had not stored.
+        """
+        self._started = True
+        self._thread = threading.get_ident()
+        # anyio's own way into a loop from a thread blocks that thread until the loop has answered;
+        # a worker's put must not wait.
+        native = cast("Any", anyio.lowlevel.current_token().native_token)
+        self._wake_soon = getattr(native, "run_sync_soon", None) or native.call_soon_threadsafe
+        try:
+            while await self._more():
+                await self._move()
+        except Exception as error:  # noqa: BLE001  (whatever it was, its owner is told)
+            self._failure = error
+            self._drop()
+            self._on_failure(error)
+        finally:
+            self._drop()
+            self.ring.end()
+
+    async def flushed(self) -> None:
+        """
+        Return once all that has been put so far is stored and shown.
+
+        Raises:
+            StoreError: some of it can't be any more; what kept it from being stored is the cause.
+        """
+        target = self._queue[-1].sequence if self._queue else self._taken
+        ring = self.ring
+        while ring.head < target and not ring.over:
+            await ring.wait(ring.head)
+        if ring.head < target:
+            raise StoreError(
+                f"request {self._request_id!r}: items after {ring.head} were not stored"
+            ) from self._failure
+
+    async def close(self) -> None:
+        """
+        Put nothing more; return once the pump has stored and shown what there is, and has ended.
+        A failure is not raised again: ``on_failure`` has been told.
+        """
+        self._closing = True
+        if not self._started:
+            self._drop()
+            self.ring.end()
+        else:
+            self._wake(self._bell)
+        ring = self.ring
+        while not ring.over:
+            await ring.wait(ring.head)
+
+    # --- the pump's parts -------------------------------------------------------------------------
+
+    async def _more(self) -> bool:
+        """Wait for events; False when there are none and there will be none."""
+        if self._queue:
+            await anyio.lowlevel.checkpoint()
+            return True
+        while not self._queue and not self._closing:
+            event = anyio.Event()
+            self._bell = _Bell(event)
+            # A put between the look at the queue and the hanging up of the bell rang another.
+            if not self._queue:
+                await event.wait()
+        return bool(self._queue)
+
+    async def _move(self) -> None:
+        """Store and show what is in the queue now."""
+        take = self._queue.popleft
+        batch = [take() for _ in range(len(self._queue))]
+        self._taken = batch[-1].sequence
+        ring = self.ring
+        size = max(1, min(256, ring.capacity // 8))
+        changed: dict[str, Row] = {}
+        chunks = [
+            self._take_in(batch[start : start + size], changed)
+            for start in range(0, len(batch), size)
+        ]
+        records = tuple(row.record() for row in changed.values() if not row.transient)
+        for row in changed.values():
+            if row.item.settled:
+                del self._live[row.item.id]
+        if records:
+            await self._store.commit([PutItems(records=records)], fence=self.fence)
+        # A batch may be longer than the ring. Half a ring at a time, readers that keep up lose
+        # nothing by it; those that don't are not waited for.
+        step = max(1, ring.capacity // 2 // size)
+        for start in range(0, len(chunks), step):
+            if start:
+                await anyio.lowlevel.checkpoint()
+            ring.publish(chunks[start : start + step])
+
+    def _take_in(self, events: list[ItemEvent], changed: dict[str, Row]) -> Chunk:
+        """Bring the rows up to date with these events, and make them a chunk."""
+        live = self._live
+        hidden = passing = False
+        row_id = ""
+        for event in events:
+            item = event[3]
+            if item is None:
+                if event[2] != row_id:  # else a run of deltas of one item: most of what there is
+                    row_id = event[2]
+                    row = changed[row_id] = live[row_id]
+                    append = row.parts.append
+                    hidden |= row.hidden
+                    passing |= row.transient
+                append(event[4])
+                row.last = event
+                continue
+            row_id = event[2]
+            if (known := live.get(row_id)) is None:
+                row = live[row_id] = Row(event, item)
+            else:
+                row = known
+                row.replace(event, item)
+            changed[row_id] = row
+            append = row.parts.append
+            hidden |= row.hidden
+            passing |= row.transient
+        return Chunk(
+            events,
+            [event for event in events if not live[event.item_id].hidden] if hidden else events,
+            [event for event in events if live[event.item_id].transient] if passing else [],
+        )
+
+    def _wake(self, bell: _Bell) -> None:
+        # Only marked, never taken down here: a thread that is held up between looking at the bell
+        # and taking it down would take down the next one, and the pump would sleep for ever.
+        bell.rung = True
+        if bell.event is None:
+            return
+        if threading.get_ident() == self._thread:
+            bell.event.set()
+        elif self._wake_soon is not None:
+            # Without its loop the pump is gone too; the thread was left behind.
+            with contextlib.suppress(RuntimeError):
+                self._wake_soon(bell.event.set)
+
+    def _drop(self) -> None:
+        """From now on, take nothing and keep nothing."""
+        if self._queue:
+            self._taken = self._queue[-1].sequence
+        self._queue = deque(maxlen=0)
+        self._live.clear()
+
+
+@final
+class _Bell:
+    """What a sleeping pump is woken by, once."""
+
+    __slots__ = ("event", "rung")
+
+    def __init__(self, event: anyio.Event | None) -> None:
+        self.event = event
+        self.rung = event is None
