@@ -47,7 +47,7 @@ class BlockOptions(BlockSettings, total=False):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False, weakref_slot=True)
 class Block(Generic[I_contra, O_co]):
     """
     What all kinds of block share. Order of the limits: deadline(retry(timeout(attempt))).
@@ -83,6 +83,9 @@ class Block(Generic[I_contra, O_co]):
                 raise DefinitionError(
                     self.name, f"{label}={seconds!r}", f"Give {label} in seconds, more than 0."
                 )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__.lower()} {self.name!r}>"
 
     def configure(self, **options: Unpack[BlockOptions]) -> Self:
         """The same block with other settings."""

@@ -24,7 +24,7 @@ B = TypeVar("B")
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Handler(Block[I_contra, O_co], Generic[I_contra, O_co]):
     """A function as a block. Made by ``@handler``."""
 

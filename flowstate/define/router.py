@@ -19,7 +19,7 @@ B = TypeVar("B")
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Router(Block[I_contra, O_co], Generic[I_contra, O_co]):
     """Chooses one of its routes and runs it. Made by ``router``."""
 

@@ -39,6 +39,7 @@ from flowstate.define.step import (
     Step,
     TapStep,
     ThrowIfStep,
+    described,
 )
 from flowstate.define.unknown import UNKNOWN_TYPE
 from flowstate.errors import DefinitionError
@@ -60,11 +61,11 @@ Chain: TypeAlias = "tuple[Chain | None, Step]"
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Sequencer(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co]):  # noqa: UP007
     """Steps in a row. Made by ``sequencer`` and its own methods."""
 
-    chain: Chain | None = dataclasses.field(default=None, repr=False)
+    chain: Chain | None = None
     """The last step and what stands before it. Linked, so that n steps cost n and not n²."""
 
     @property
@@ -76,6 +77,9 @@ class Sequencer(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co
             chain, step = chain
             steps.append(step)
         return tuple(reversed(steps))
+
+    def __repr__(self) -> str:
+        return f"<sequencer {self.name!r}{''.join(f' .{described(step)}' for step in self.steps)}>"
 
     def _then(self, step: Step) -> Sequencer[Any, Any, Any]:
         return dataclasses.replace(self, chain=(self.chain, step))

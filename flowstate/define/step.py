@@ -136,3 +136,33 @@ Step: TypeAlias = (
     | ExitIfStep
     | ThrowIfStep
 )
+
+
+def described(step: Step) -> str:
+    """The step as its author wrote it, by the names of its blocks: for reprs and reports."""
+    match step:
+        case RunStep(block=block, condition=condition):
+            return f"step({block!r})" if condition is None else f"step_if({block!r})"
+        case TapStep(block=block, condition=condition):
+            return f"tap({block!r})" if condition is None else f"tap_if({block!r})"
+        case MapStep(fn=fn):
+            return f"map({getattr(fn, '__name__', fn)})"
+        case ParallelStep(branches=branches, as_tuple=as_tuple):
+            inner = ", ".join(f"{name}={block!r}" for name, block in branches)
+            return f"{'step_all' if as_tuple else 'parallel'}({inner})"
+        case FirstStep(branches=branches, concurrent=concurrent):
+            inner = ", ".join(repr(block) for _, block in branches)
+            return f"{'race' if concurrent else 'step_any'}({inner})"
+        case ForEachStep(block=block, max_concurrency=bound):
+            return f"for_each({block!r}, max_concurrency={bound})"
+        case LoopStep(block=block, until=until, max_iterations=bound):
+            return f"{'do_until' if until else 'do_while'}({block!r}, max_iterations={bound})"
+        case BranchStep(arms=arms, otherwise=otherwise):
+            inner = ", ".join(repr(block) for _, block in arms)
+            return f"branch({inner}, otherwise={otherwise!r})"
+        case RescueStep(errors=errors, block=block):
+            return f"rescue({', '.join(e.__name__ for e in errors)}: {block!r})"
+        case ExitIfStep():
+            return "exit_if(...)"
+        case ThrowIfStep():
+            return "throw_if(...)"
