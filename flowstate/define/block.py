@@ -87,6 +87,10 @@ class Block(Generic[I_contra, O_co]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__.lower()} {self.name!r}>"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # Without it a pretty printer (IPython, hypothesis) spells out every field, all the way down.
+        printer.text(repr(self))
+
     def configure(self, **options: Unpack[BlockOptions]) -> Self:
         """The same block with other settings."""
         return dataclasses.replace(self, **normalised(options))

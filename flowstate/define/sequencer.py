@@ -31,14 +31,17 @@ from flowstate.define.step import (
     ExitIfStep,
     FirstStep,
     ForEachStep,
+    LoopBackStep,
     LoopStep,
     MapStep,
     ParallelStep,
     RescueStep,
     RunStep,
+    SideChainStep,
     Step,
     TapStep,
     ThrowIfStep,
+    WaitStep,
     described,
 )
 from flowstate.define.unknown import UNKNOWN_TYPE
@@ -342,6 +345,101 @@ class Sequencer(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co
         """``do_until`` with the condition turned round: again while it holds."""
         return self._loop("do_while", condition, block, False, max_iterations, on_exhausted)
 
+    def loop_back(
+        self,
+        step: str,
+        when: Callable[[O_co], bool],
+        /,
+        *,
+        max_iterations: int | None,
+        on_exhausted: Literal["raise", "keep"] = "raise",
+    ) -> Sequencer[I_contra, O_co, X_co]:
+        """
+        Go back to an earlier step of this sequencer while the condition holds: a do-while over
+        the steps from there to here.
+
+        Slices may nest; ones that overlap, and a rescue whose reach crosses a slice, are refused
+        when the plan is built.
+
+        Args:
+            step: the name of the step to go back to.
+            when: pure; asked each time this point is reached.
+            max_iterations: at most so many runs of the slice; None, said aloud, for no bound.
+            on_exhausted: ``"raise"`` LoopExhausted at the bound, or ``"keep"`` the last value.
+        """
+        self._function("loop_back", when)
+        self._bound("loop_back", "max_iterations", max_iterations)
+        return self._then(
+            LoopBackStep(
+                step=step, when=when, max_iterations=max_iterations, on_exhausted=on_exhausted
+            )
+        )
+
+    # --- beside the chain -----------------------------------------------------------------------
+
+    @overload
+    def side_chain(self, block: Block[O_co, object], /) -> Sequencer[I_contra, O_co, X_co]: ...
+    @overload
+    def side_chain(
+        self, connector: Callable[[O_co], T], block: Block[T, object], /
+    ) -> Sequencer[I_contra, O_co, X_co]: ...
+    def side_chain(self, first: Any, second: Any = None, /) -> Any:
+        """
+        Begin a block beside the chain; the running value goes on at once.
+
+        It belongs to the request, which ends only when it has. Its failure is an item, never the
+        chain's. If the branch that it was begun in is cancelled, it is too.
+        """
+        connector, block = self._block("side_chain", first, second)
+        return self._then(SideChainStep(block=block, connector=connector))
+
+    @overload
+    def side_chain_if(
+        self, condition: Callable[[O_co], bool], block: Block[O_co, object], /
+    ) -> Sequencer[I_contra, O_co, X_co]: ...
+    @overload
+    def side_chain_if(
+        self,
+        condition: Callable[[O_co], bool],
+        connector: Callable[[O_co], T],
+        block: Block[T, object],
+        /,
+    ) -> Sequencer[I_contra, O_co, X_co]: ...
+    def side_chain_if(self, condition: Any, first: Any, second: Any = None, /) -> Any:
+        """``side_chain``, if the condition holds."""
+        self._function("side_chain_if", condition)
+        connector, block = self._block("side_chain_if", first, second)
+        return self._then(SideChainStep(block=block, connector=connector, condition=condition))
+
+    @overload
+    def for_each_side_chain(
+        self: Sequencer[I_contra, Iterable[E], X_co], block: Block[E, object], /
+    ) -> Sequencer[I_contra, O_co, X_co]: ...
+    @overload
+    def for_each_side_chain(
+        self, connector: Callable[[O_co], Iterable[E]], block: Block[E, object], /
+    ) -> Sequencer[I_contra, O_co, X_co]: ...
+    def for_each_side_chain(self: Any, first: Any, second: Any = None, /) -> Any:
+        """Begin a side chain for every entry of the running value."""
+        connector, block = self._block("for_each_side_chain", first, second)
+        return self._then(SideChainStep(block=block, connector=connector, each=True))
+
+    def wait_for_side_chains(
+        self, *, timeout: float | None = None, on_timeout: Literal["raise", "go_on"] = "raise"
+    ) -> Sequencer[I_contra, O_co, X_co]:
+        """
+        Wait until the side chains that this sequencer began have ended, well or not.
+
+        Args:
+            timeout: seconds; None waits as long as it takes.
+            on_timeout: ``"raise"`` TimedOut, or ``"go_on"`` while they run.
+        """
+        if timeout is not None and not timeout > 0:
+            raise self._wrong(
+                "wait_for_side_chains", f"timeout={timeout!r}", "Give seconds, more than 0."
+            )
+        return self._then(WaitStep(timeout=timeout, on_timeout=on_timeout))
+
     # --- choosing and leaving -------------------------------------------------------------------
 
     @overload
@@ -528,6 +626,14 @@ def _numbered(blocks: list[AnyBlock]) -> tuple[tuple[str, AnyBlock], ...]:
 
 def _returns_awaitable(fn: Any) -> bool:
     return inspect.iscoroutinefunction(fn)
+
+
+def of_steps(name: str, steps: Iterable[Step]) -> Sequencer[Any, Any, Any]:
+    """A sequencer of these steps; what goes in is what the first takes."""
+    chain: Chain | None = None
+    for step in steps:
+        chain = (chain, step)
+    return Sequencer(name=name, input_type=UNKNOWN_TYPE, output_type=UNKNOWN_TYPE, chain=chain)
 
 
 @overload

@@ -123,6 +123,38 @@ class ThrowIfStep:
     error: BaseException | Callable[[Any], BaseException]
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideChainStep:
+    """``side_chain``, ``side_chain_if`` and ``for_each_side_chain``: begun, not waited for."""
+
+    block: AnyBlock
+    connector: Connector | None = None
+    condition: Condition | None = None
+    each: bool = False
+    """True: one a entry of the running value."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitStep:
+    """``wait_for_side_chains``: until those this sequencer began have ended."""
+
+    timeout: float | None
+    on_timeout: Literal["raise", "go_on"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopBackStep:
+    """``loop_back``: from here back to the step of that name, while the condition holds."""
+
+    step: str
+    when: Condition
+    max_iterations: int | None
+    on_exhausted: Literal["raise", "keep"]
+
+
 Step: TypeAlias = (
     RunStep
     | MapStep
@@ -135,7 +167,42 @@ Step: TypeAlias = (
     | RescueStep
     | ExitIfStep
     | ThrowIfStep
+    | SideChainStep
+    | WaitStep
+    | LoopBackStep
 )
+
+
+def step_name(step: Step) -> str:
+    """What a step is called in paths, before duplicates get their numbers."""
+    match step:
+        case (
+            RunStep(block=block)
+            | TapStep(block=block)
+            | ForEachStep(block=block)
+            | LoopStep(block=block)
+            | RescueStep(block=block)
+            | SideChainStep(block=block)
+        ):
+            return block.name
+        case MapStep(fn=fn):
+            name = getattr(fn, "__name__", "map")
+            usable = isinstance(name, str) and not any(mark in name for mark in "<>/[]")
+            return name if usable else "map"
+        case ParallelStep(as_tuple=as_tuple):
+            return "step_all" if as_tuple else "parallel"
+        case FirstStep(concurrent=concurrent):
+            return "race" if concurrent else "step_any"
+        case BranchStep():
+            return "branch"
+        case ExitIfStep():
+            return "exit_if"
+        case ThrowIfStep():
+            return "throw_if"
+        case WaitStep():
+            return "wait_for_side_chains"
+        case LoopBackStep():
+            return "loop_back"
 
 
 def described(step: Step) -> str:
@@ -166,3 +233,10 @@ def described(step: Step) -> str:
             return "exit_if(...)"
         case ThrowIfStep():
             return "throw_if(...)"
+        case SideChainStep(block=block, each=each, condition=condition):
+            name = "for_each_side_chain" if each else "side_chain"
+            return f"{name if condition is None else 'side_chain_if'}({block!r})"
+        case WaitStep(timeout=timeout):
+            return f"wait_for_side_chains(timeout={timeout})"
+        case LoopBackStep(step=step_name, max_iterations=bound):
+            return f"loop_back({step_name!r}, max_iterations={bound})"

@@ -147,6 +147,22 @@ class BlockTrace(BaseModel):
     error: str | None = None
 
 
+class RetryNote(BaseModel):
+    """A block failed and will be tried again."""
+
+    model_config = WIRE
+    type: Literal["retry"] = "retry"
+    attempt: int
+    """The attempt that comes, from 2."""
+    of: int
+    """How many there may be."""
+    delay: float
+    """Seconds until then."""
+    error: str
+    """The class of the error."""
+    text: str
+
+
 class RouterDecision(BaseModel):
     """Which of its routes a router took."""
 
@@ -171,6 +187,7 @@ Content: TypeAlias = Annotated[
         Suspension,
         BlockTrace,
         RouterDecision,
+        RetryNote,
     ],
     Field(discriminator="type"),
 ]

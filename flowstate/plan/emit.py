@@ -20,7 +20,9 @@ from flowstate.define.step import (
     MapStep,
     ParallelStep,
     RescueStep,
+    SideChainStep,
     ThrowIfStep,
+    WaitStep,
 )
 from flowstate.plan.program import (
     BREATHE,
@@ -41,8 +43,10 @@ from flowstate.plan.program import (
     POP,
     PUSH,
     ROUTE,
+    SIDE,
     THREAD,
     THROW_IF,
+    WAIT,
     Each,
     Fork,
     Guard,
@@ -51,6 +55,7 @@ from flowstate.plan.program import (
     Program,
     Route,
     Row,
+    Side,
     Turn,
 )
 from flowstate.plan.site import Edge, Site
@@ -69,9 +74,8 @@ def emit(site: Site) -> Program:
 class _Emitter:
     """One program in the making. Jumps are written as lists and patched when the target is known."""
 
-    def __init__(self, root: Site, *, body_only: bool = False) -> None:
+    def __init__(self, root: Site) -> None:
         self._root = root
-        self._body_only = body_only
         self._code: list[list[Any]] = []
         self._places: list[Place] = []
         self._rows: list[Row] = []
@@ -79,8 +83,15 @@ class _Emitter:
         self._turns: tuple[tuple[str, int], ...] = ()
         self._calls = 0
 
-    def program(self) -> Program:
-        self._site(self._root, guarded=self._body_only)
+    def program(self, *, body_only: bool = False) -> Program:
+        """
+        The program of the root; ``body_only`` without its edge, condition, tap and limits, which
+        are its caller's.
+        """
+        if body_only:
+            self._body(self._root)
+        else:
+            self._site(self._root)
         instructions: tuple[Instruction, ...] = tuple(
             (code, fn, exact, check, argument)
             for code, fn, exact, check, argument in self._code
@@ -91,6 +102,7 @@ class _Emitter:
             instructions=instructions,
             places=tuple(self._places),
             rows=tuple(self._rows),
+            has_side_chains=any(_begins_side_chains(row) for row in instructions),
             solo=solo[1] if solo else None,
             solo_exact=solo[2] if solo else None,
             solo_check=solo[3] if solo else None,
@@ -126,7 +138,7 @@ class _Emitter:
 
     # --- one site -------------------------------------------------------------------------------
 
-    def _site(self, site: Site, *, guarded: bool = False) -> None:
+    def _site(self, site: Site) -> None:
         skip: list[Any] | None = None
         if site.condition is not None and site.kind not in ("exit_if", "throw_if"):
             skip = self._add(JUMP_UNLESS, site, fn=site.condition)
@@ -134,9 +146,8 @@ class _Emitter:
             self._add(PUSH, site)
             self._depth += 1
         self._edge(site.edge, site)
-        if site.block is not None and not guarded and _limited(site):
-            inner = _Emitter(site, body_only=True)
-            bare = inner.body()
+        if site.block is not None and _limited(site):
+            bare = _Emitter(site).program(body_only=True)
             self._add(GUARD, site, argument=Guard(bare, site.block))
         else:
             self._body(site)
@@ -145,15 +156,6 @@ class _Emitter:
             self._depth -= 1
         if skip is not None:
             skip[4] = self._here
-
-    def body(self) -> Program:
-        """The program of the root's block alone: edge, condition and tap are the caller's."""
-        self._body(self._root)
-        instructions: tuple[Instruction, ...] = tuple(
-            (code, fn, exact, check, argument)
-            for code, fn, exact, check, argument in self._code
-        )
-        return Program(self._root.path, instructions, tuple(self._places), tuple(self._rows))
 
     def _edge(self, edge: Edge, site: Site) -> None:
         if edge.connector is not None:
@@ -203,7 +205,15 @@ class _Emitter:
                 self._loop(site)
             case "branch":
                 self._branch(site)
-            case "exit_if" | "throw_if" | "rescue":
+            case "side_chain":
+                assert isinstance(site.step, SideChainStep)
+                connector = site.step.connector if site.step.each else None
+                self._add(
+                    SIDE,
+                    site,
+                    argument=Side(emit(site.children[0]), connector, site.step.each),
+                )
+            case "exit_if" | "throw_if" | "rescue" | "wait":
                 raise AssertionError(f"{site.kind} stands only in a sequencer")
 
     def _handler(self, site: Site) -> None:
@@ -258,6 +268,15 @@ class _Emitter:
                     )
                     self._site(child.children[0])
                     over[4] = self._here
+                case "wait":
+                    assert isinstance(child.step, WaitStep)
+                    self._add(
+                        WAIT,
+                        child,
+                        argument=(
+                            site.path, child.step.timeout, child.step.on_timeout == "raise"
+                        ),
+                    )
                 case _:
                     self._site(child)
         for jump in exits:
@@ -327,6 +346,18 @@ def _limited(site: Site) -> bool:
         or block.deadline is not None
         or block.status is not None
     )
+
+
+def _begins_side_chains(row: Instruction) -> bool:
+    match row[4]:
+        case Side():
+            return True
+        case Fork(programs=programs):
+            return any(program.has_side_chains for program in programs)
+        case Each(program=program) | Guard(program=program):
+            return program.has_side_chains
+        case _:
+            return False
 
 
 def _as_list(results: list[Any]) -> Any:

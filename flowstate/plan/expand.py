@@ -24,10 +24,14 @@ from flowstate.define.step import (
     MapStep,
     ParallelStep,
     RescueStep,
+    LoopBackStep,
     RunStep,
+    SideChainStep,
     Step,
     TapStep,
     ThrowIfStep,
+    WaitStep,
+    step_name,
 )
 from flowstate.define.union import union_type
 from flowstate.define.unknown import UNKNOWN_TYPE
@@ -35,6 +39,7 @@ from flowstate.errors import Fault
 from flowstate.plan.assignable import Verdict, assignable
 from flowstate.plan.element import element_type
 from flowstate.plan.site import Edge, Site
+from flowstate.plan.slices import without_loop_backs
 from flowstate.plan.typename import type_name, type_names
 
 
@@ -133,7 +138,9 @@ class Expansion:
         running = arriving
         exits: list[object] = []
         sites: list[Site] = []
-        for step in block.steps:
+        steps, faults = without_loop_backs(block.name, path, block.steps)
+        self.faults += faults
+        for step in steps:
             site, running = self._step(step, names, running, source)
             if isinstance(step, ExitIfStep):
                 exits.append(running)
@@ -145,10 +152,10 @@ class Expansion:
         self, step: Step, names: _Names, running: object, source: str
     ) -> tuple[Site, object]:
         """One step's site and the running type after it."""
+        name = names.take(step_name(step))
+        path = names.path(name)
         match step:
             case RunStep(block=block) | TapStep(block=block):
-                name = names.take(block.name)
-                path = names.path(name)
                 self._condition(step.condition, running, path, source)
                 edge = self._connected(step.connector, running, block, path, source)
                 tap = isinstance(step, TapStep)
@@ -169,8 +176,6 @@ class Expansion:
                     return site, union_type([running, site.output_type])
                 return site, site.output_type
             case MapStep(fn=fn):
-                name = names.take(_function_name(fn, "map"))
-                path = names.path(name)
                 takes, gives = annotations_of(fn)
                 edge = self._edge(running, takes, path, source, f"the function {name!r}")
                 site = Site(
@@ -184,8 +189,6 @@ class Expansion:
                 )
                 return site, gives
             case ParallelStep():
-                name = names.take("step_all" if step.as_tuple else "parallel")
-                path = names.path(name)
                 branches = self._each_named(step.branches, path, running, source)
                 gives = self._joined(step, branches, path)
                 site = Site(
@@ -199,8 +202,6 @@ class Expansion:
                 )
                 return site, gives
             case FirstStep():
-                name = names.take("race" if step.concurrent else "step_any")
-                path = names.path(name)
                 branches = self._each_named(step.branches, path, running, source)
                 gives = union_type([branch.output_type for branch in branches])
                 site = Site(
@@ -214,24 +215,11 @@ class Expansion:
                 )
                 return site, gives
             case ForEachStep(block=block):
-                name = names.take(block.name)
-                path = names.path(name)
                 entries = running
                 if step.connector is not None:
                     takes, entries = annotations_of(step.connector)
                     self._edge(running, takes, path, source, "the connector")
-                entry = element_type(entries)
-                if entry is None:
-                    self.faults.append(
-                        Fault(
-                            where=path,
-                            problem=f"{source} gives {type_name(entries)}, which for_each can't "
-                            "go through",
-                            way_out="Give it a list, or a connector: .for_each(lambda value: "
-                            "value.entries, block).",
-                        )
-                    )
-                    entry = UNKNOWN_TYPE
+                entry = self._entry(entries, path, source)
                 body = self._block(block, path, entry, f"an entry of {source}", name=name)
                 given = (
                     UNKNOWN_TYPE
@@ -249,10 +237,12 @@ class Expansion:
                 )
                 return site, given
             case LoopStep(block=block):
-                name = names.take(block.name)
-                path = names.path(name)
                 body = self._block(block, path, running, source, name=name)
-                if block.input_type is not UNKNOWN_TYPE:
+                if block.input_type is UNKNOWN_TYPE and body.output_type != running:
+                    # A slice: its first step meets the running value, then its last output.
+                    both = union_type([running, body.output_type])
+                    body = self._block(block, path, both, source, name=name)
+                elif block.input_type is not UNKNOWN_TYPE:
                     again = self._edge(
                         body.output_type, block.input_type, path, repr(name), f"{name!r} again"
                     )
@@ -272,8 +262,6 @@ class Expansion:
                 )
                 return site, body.output_type
             case BranchStep():
-                name = names.take("branch")
-                path = names.path(name)
                 for condition, _ in step.arms:
                     self._condition(condition, running, path, source)
                 arms = [(block.name, block) for _, block in step.arms]
@@ -292,8 +280,6 @@ class Expansion:
                 )
                 return site, gives
             case RescueStep(block=block):
-                name = names.take(block.name)
-                path = names.path(name)
                 failure: object = Failure[union_type(step.errors)]  # type: ignore[misc]
                 handler = self._block(block, path, failure, "the rescue", name=name)
                 gives = union_type([running, handler.output_type])
@@ -308,9 +294,6 @@ class Expansion:
                 )
                 return site, gives
             case ExitIfStep() | ThrowIfStep():
-                kind = "exit_if" if isinstance(step, ExitIfStep) else "throw_if"
-                name = names.take(kind)
-                path = names.path(name)
                 self._condition(step.condition, running, path, source)
                 site = Site(
                     kind="exit_if" if isinstance(step, ExitIfStep) else "throw_if",
@@ -323,7 +306,59 @@ class Expansion:
                 )
                 return site, running
 
+            case SideChainStep(block=block):
+                self._condition(step.condition, running, path, source)
+                if step.each:
+                    entries = running
+                    if step.connector is not None:
+                        takes, entries = annotations_of(step.connector)
+                        self._edge(running, takes, path, source, "the connector")
+                    entry = self._entry(entries, path, source)
+                    body = self._block(block, path, entry, f"an entry of {source}", name=name)
+                else:
+                    edge = self._connected(step.connector, running, block, path, source)
+                    given = running if step.connector is None else block.input_type
+                    body = self._block(block, path, given, source, name=name, edge=edge)
+                site = Site(
+                    kind="side_chain",
+                    name=name,
+                    path=path,
+                    input_type=running,
+                    output_type=running,
+                    step=step,
+                    condition=step.condition,
+                    children=(body,),
+                )
+                return site, running
+            case WaitStep():
+                site = Site(
+                    kind="wait",
+                    name=name,
+                    path=path,
+                    input_type=running,
+                    output_type=running,
+                    step=step,
+                )
+                return site, running
+            case LoopBackStep():
+                raise AssertionError("loop_back was taken apart before")
+
     # --- edges ----------------------------------------------------------------------------------
+
+    def _entry(self, entries: object, path: str, source: str) -> object:
+        """The type of one entry of what is gone through."""
+        entry = element_type(entries)
+        if entry is not None:
+            return entry
+        self.faults.append(
+            Fault(
+                where=path,
+                problem=f"{source} gives {type_name(entries)}, which can't be gone through",
+                way_out="Give it a list, or a connector: .for_each(lambda value: value.entries, "
+                "block).",
+            )
+        )
+        return UNKNOWN_TYPE
 
     def _connected(
         self,
@@ -452,12 +487,6 @@ class _Names:
 
     def path(self, name: str) -> str:
         return f"{self._prefix}/{name}"
-
-
-def _function_name(fn: Callable[..., Any], fallback: str) -> str:
-    name = getattr(fn, "__name__", fallback)
-    usable = isinstance(name, str) and name != "<lambda>" and not any(c in name for c in "/[]")
-    return name if usable else fallback
 
 
 def _parameters(

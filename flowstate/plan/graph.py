@@ -168,6 +168,15 @@ def _body(picture: GraphView, site: Site, ends: _Ends, group: str | None) -> _En
             _node(picture, site, last, "all" if site.kind == "for_each" else "done", "join", inside)
             _link(picture, body, last)
             return [(last, "")]
+        case "side_chain":
+            inside = f"{site.path}:side"
+            picture.groups.append((inside, f"{site.name}: side chain", group))
+            _lay(picture, site.children[0], ends, inside)
+            return ends
+        case "wait":
+            _node(picture, site, site.path, site.name, "join", group)
+            _link(picture, ends, site.path)
+            return [(site.path, "")]
         case "exit_if" | "throw_if" | "rescue":
             raise AssertionError(f"{site.kind} stands only in a sequencer")
 

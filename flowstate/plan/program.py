@@ -64,6 +64,10 @@ NO_BRANCH: Final = 18
 """Raise NoMatchingBranch."""
 BREATHE: Final = 19
 """Let other tasks run if this one has held the loop for long."""
+SIDE: Final = 20
+"""Begin side chains; ``argument`` is a ``Side``."""
+WAIT: Final = 21
+"""Wait for the sequencer's own side chains; ``argument``: (its path, timeout, raises)."""
 
 Instruction: TypeAlias = tuple[int, Any, type | None, Callable[[Any], Any] | None, Any]
 
@@ -107,6 +111,8 @@ class Program:
     places: tuple[Place, ...]
     """One for each instruction."""
     rows: tuple[Row, ...]
+    has_side_chains: bool = False
+    """Whether it, or a program inside it, begins any: then its branches need gates of their own."""
     solo: Callable[[Any], Any] | None = None
     """Set where the whole program is one ``CALL``: the function, called without a coroutine of
     ours around it."""
@@ -149,6 +155,16 @@ class Each:
     program: Program
     connector: Callable[[Any], Any] | None
     limit: int | None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A program beside the chain, once or for every entry."""
+
+    program: Program
+    connector: Callable[[Any], Any] | None
+    each: bool
 
 
 @final

@@ -28,6 +28,8 @@ SiteKind: TypeAlias = Literal[
     "rescue",
     "exit_if",
     "throw_if",
+    "side_chain",
+    "wait",
 ]
 
 

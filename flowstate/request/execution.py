@@ -32,6 +32,7 @@ from flowstate.run.frame import Frame
 from flowstate.run.gate import Gate
 from flowstate.run.scheduler import execute
 from flowstate.run.services import Services
+from flowstate.run.side_chains import SideChains
 from flowstate.state.cell import StateCell, cell_key
 from flowstate.store.protocol import Store
 from flowstate.store.record import Fence, PutRequest, RequestRecord, RequestStatus
@@ -65,6 +66,7 @@ class Surroundings:
     clock: Callable[[], int]
     ids: IdSource
     slots: anyio.Semaphore | None
+    drain_timeout: float | None
     trace: bool
 
 
@@ -118,6 +120,7 @@ class Execution:
             flow=flow,
             action=action.name,
             book=self._book,
+            side_chains=SideChains(),
             declared=plan.state,
             open_cell=self._cell,
             listener=Tracer(self._book) if surroundings.trace else None,
@@ -130,7 +133,7 @@ class Execution:
 
     def cancel(self, reason: str) -> None:
         """Ask it to stop."""
-        if self.decided.is_set() or self._services.cancel_reason is not None:
+        if self.over.is_set() or self._services.cancel_reason is not None:
             return
         self._services.cancel_reason = reason
         self._gate.close()
@@ -169,13 +172,13 @@ class Execution:
                     self._around.lease, self._policy, self._place, self.request_id, self._waits
                 )
             if self._around.slots is None:
-                return ("completed", await self._run())
+                return await self._run()
             async with self._around.slots:
-                return ("completed", await self._run())
+                return await self._run()
         except Exception as error:
             return ("failed", error)
 
-    async def _run(self) -> Any:
+    async def _run(self) -> Outcome:
         self.behind = None
         self._book.settle_open(self._own)
         if self._place is not None:
@@ -184,7 +187,29 @@ class Execution:
         await self._move("start")
         self.ran = True
         self.begun.set()
-        return await execute(Frame(self._plan.program, self._services, self._gate), self._value)
+        frame = Frame(self._plan.program, self._services, self._gate)
+        if not self._plan.program.has_side_chains:
+            return ("completed", await execute(frame, self._value))
+        # The main chain's end is the output's; side chains may go on, and the place is held.
+        async with self._services.side_chains:
+            try:
+                self.outcome = ("completed", await execute(frame, self._value))
+            except Exception as error:
+                self.outcome = ("failed", error)
+            except BaseException:
+                self._gate.close()
+                raise
+            self.decided.set()
+            with anyio.move_on_after(self._around.drain_timeout) as patience:
+                await self._services.side_chains.drained()
+            if patience.cancelled_caught:
+                self._services.log.warning(
+                    "side_chains_cut_off",
+                    running=self._services.side_chains.running,
+                    after=self._around.drain_timeout,
+                )
+                self._gate.close()
+        return self.outcome
 
     async def _waits(self, behind: str) -> None:
         self.behind = behind

@@ -49,6 +49,7 @@ class Runtime:
         store: Store | str = "memory:",
         lease: LeaseBackend | None = None,
         max_running: int | None = None,
+        drain_timeout: float | None = 60.0,
         trace: bool = False,
         clock: Callable[[], int] | None = None,
         ids: IdSource = random_id,
@@ -60,6 +61,8 @@ class Runtime:
             store: a store, or ``"memory:"``, ``"sqlite:///file.db"``.
             lease: who has the turn on a key; by default within this process.
             max_running: at most so many requests run at once, the others wait; None: no bound.
+            drain_timeout: seconds that side chains may go on after their request's main chain;
+                then they are cancelled. None: as long as they take.
             trace: make a transient block_trace item for every execution of a block.
             clock: epoch milliseconds.
             ids: makes ids of requests and items.
@@ -84,6 +87,7 @@ class Runtime:
         self._store = open_store(store)
         self._lease = lease or MemoryLease()
         self._max_running = max_running
+        self._drain_timeout = drain_timeout
         self._trace = trace
         self._clock = clock or _epoch_ms
         self._ids = ids
@@ -109,6 +113,7 @@ class Runtime:
             clock=self._clock,
             ids=self._ids,
             slots=None if self._max_running is None else anyio.Semaphore(self._max_running),
+            drain_timeout=self._drain_timeout,
             trace=self._trace,
         )
         return self

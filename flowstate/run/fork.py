@@ -10,9 +10,9 @@ see it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextvars import copy_context
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import anyio
 import anyio.lowlevel
@@ -21,13 +21,9 @@ from anyio.abc import TaskGroup
 from flowstate.errors import InvalidValue
 from flowstate.plan.program import Each, Fork, Place, Program
 from flowstate.run.attribution import note_path
-from flowstate.run.frame import Frame
+from flowstate.run.frame import Execute, Frame
 from flowstate.run.gate import Gate
 from flowstate.run.ready import Ready
-
-
-Execute: TypeAlias = Callable[[Frame, Any], Awaitable[Any]]
-"""``flowstate.run.scheduler.execute``, handed in: forks know no scheduler."""
 
 
 async def fork(
@@ -144,9 +140,12 @@ class _Work:
         while not gate.closed and (index := ready.take()) is not None:
             if self.coming < 2 and ready.more:
                 self._call_workers()
+            own = gate
             try:
                 if solo is None or program is None:
-                    result = await execute(self._frame(index), self._input(index))
+                    inner = self._frame(index)
+                    own = inner.gate
+                    result = await execute(inner, self._input(index))
                 else:
                     result = await solo(self.value[index])
                     if type(result) is not program.solo_exact and program.solo_check is not None:
@@ -159,9 +158,13 @@ class _Work:
                 stop = ready.failed(index, error)
             except BaseException:
                 ready.cancelled()
+                own.close()
                 raise
             else:
                 stop = ready.succeeded(index, result)
+            if own is not gate:
+                # It ended by itself, so the side chains it began go on, below what is above us.
+                own.leave(self.above.gate)
             if stop:
                 self._stop()
                 return
@@ -180,10 +183,11 @@ class _Work:
     def _frame(self, index: int) -> Frame:
         above = self.above
         if self.programs is not None:
-            return Frame(
-                self.programs[index], above.services, self.gate, above, self.place, self.turns
-            )
+            branch = self.programs[index]
+            gate = Gate(self.gate) if branch.has_side_chains else self.gate
+            return Frame(branch, above.services, gate, above, self.place, self.turns)
         assert self.program is not None
+        gate = Gate(self.gate) if self.program.has_side_chains else self.gate
         return Frame(
-            self.program, above.services, self.gate, above, self.place, self.turns, "item", index
+            self.program, above.services, gate, above, self.place, self.turns, "item", index
         )

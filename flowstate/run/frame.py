@@ -7,7 +7,7 @@ are put together from them when somebody asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from flowstate.plan.program import Place, Program
@@ -82,6 +82,9 @@ def turns_at(place: Place, stack: Sequence[Any]) -> tuple[int, ...]:
     """The turns of the loops around a place, read off the stack."""
     return tuple(stack[depth] for _, depth in place.turns)
 
+
+Execute: TypeAlias = Callable[[Frame, Any], Awaitable[Any]]
+"""``flowstate.run.scheduler.execute``, handed to what it calls out to: they know no scheduler."""
 
 NodeEvent: TypeAlias = tuple[str, Frame, int, tuple[int, ...], Any]
 """

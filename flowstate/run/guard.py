@@ -11,10 +11,11 @@ from typing import Any
 
 import anyio
 
+from flowstate.define.retry import Retry
 from flowstate.errors import TimedOut
+from flowstate.item.content import RetryNote
 from flowstate.plan.program import Guard, Place
-from flowstate.run.fork import Execute
-from flowstate.run.frame import Frame
+from flowstate.run.frame import Execute, Frame
 from flowstate.run.gate import Gate
 
 
@@ -51,39 +52,72 @@ async def _within_deadline(
 
 
 async def _attempts(
-    execute: Execute,
-    frame: Frame, place: Place, turns: tuple[int, ...], what: Guard, value: Any
+    execute: Execute, frame: Frame, place: Place, turns: tuple[int, ...], what: Guard, value: Any
 ) -> Any:
     retry = what.block.retry
-    if retry is None:
-        return await _attempt(execute, frame, place, turns, what, value, 1)
     attempt = 1
     while True:
+        gate = Gate(frame.gate)
         try:
-            return await _attempt(execute, frame, place, turns, what, value, attempt)
-        except retry.retry_on as error:
-            if attempt >= retry.attempts:
+            result = await _attempt(execute, frame, place, turns, what, value, attempt, gate)
+        except Exception as error:
+            if retry is None or attempt >= retry.attempts or not isinstance(error, retry.retry_on):
+                gate.leave()
                 raise
             attempt += 1
+            # What the failed attempt began beside itself must not run beside the next one.
+            await frame.services.side_chains.end_beneath(gate)
+            gate.leave()
             delay = retry.delay_before(attempt, frame.services.random.random())
-            frame.services.log.info(
-                "retry",
-                path=frame.path(place, turns),
-                attempt=attempt,
-                of=retry.attempts,
-                delay=round(delay, 3),
-                error=type(error).__name__,
-            )
+            _tell(frame, place, turns, attempt, delay, error, retry)
             await anyio.sleep(delay)
+        except BaseException:
+            # Cancelled: what it began ends with it.
+            gate.close()
+            gate.leave()
+            raise
+        else:
+            gate.leave()
+            return result
+
+
+def _tell(
+    frame: Frame,
+    place: Place,
+    turns: tuple[int, ...],
+    attempt: int,
+    delay: float,
+    error: Exception,
+    retry: Retry,
+) -> None:
+    """A retry is seen: an item with its attempt and delay, and a log line."""
+    path = frame.path(place, turns)
+    text = (
+        f"{place.site.name} failed ({type(error).__name__}), attempt {attempt} of "
+        f"{retry.attempts} in {delay:.1f} s…"
+    )
+    block = place.site.block
+    frame.services.book.writer(path, place.site.name, block and block.visibility).add(
+        RetryNote(attempt=attempt, of=retry.attempts, delay=delay, error=type(error).__name__,
+                  text=text)
+    )
+    frame.services.log.info(
+        "retry", path=path, attempt=attempt, of=retry.attempts, delay=round(delay, 3),
+        error=type(error).__name__,
+    )
 
 
 async def _attempt(
     execute: Execute,
-    frame: Frame, place: Place, turns: tuple[int, ...], what: Guard, value: Any, attempt: int
+    frame: Frame,
+    place: Place,
+    turns: tuple[int, ...],
+    what: Guard,
+    value: Any,
+    attempt: int,
+    gate: Gate,
 ) -> Any:
     seconds = what.block.timeout
-    counted = what.block.retry is not None
-    gate = Gate(frame.gate)
     inner = Frame(
         what.program,
         frame.services,
@@ -91,17 +125,15 @@ async def _attempt(
         frame,
         place,
         turns,
-        "attempt" if counted else None,
+        None if what.block.retry is None else "attempt",
         attempt,
         attempt,
     )
-    try:
-        if seconds is None:
-            return await execute(inner, value)
-        with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
-            result = await execute(inner, value)
-            if not scope.cancel_called:
-                return result
-        raise TimedOut(frame.path(place, turns), "timeout", seconds)
-    finally:
-        gate.leave()
+    if seconds is None:
+        return await execute(inner, value)
+    with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
+        result = await execute(inner, value)
+        if not scope.cancel_called:
+            return result
+    gate.close()
+    raise TimedOut(frame.path(place, turns), "timeout", seconds)

@@ -16,6 +16,7 @@ from flowstate.run.frame import Frame, Listener
 from flowstate.run.gate import Gate
 from flowstate.run.scheduler import execute
 from flowstate.run.services import Services
+from flowstate.run.side_chains import SideChains
 from flowstate.state.cell import StateCell, cell_key
 from flowstate.store.memory import MemoryStore
 
@@ -57,6 +58,7 @@ async def run_block(
     def open_cell(declaration: StateDeclaration) -> StateCell[Any]:
         return StateCell(store, cell_key(declaration, identity, request_id), declaration.model)
 
+    side_chains = SideChains()
     services = Services(
         request_id=request_id,
         identity=identity,
@@ -65,11 +67,27 @@ async def run_block(
         book=ItemBook(
             request_id, clock=lambda: int(time.time() * 1000), ids=random_id, emit=emit or _ignore
         ),
+        side_chains=side_chains,
         declared=plan.state,
         open_cell=open_cell,
         listener=listener,
     )
-    result: B = await execute(Frame(plan.program, services, Gate()), value)
+    gate = Gate()
+    if not plan.program.has_side_chains:
+        result: B = await execute(Frame(plan.program, services, gate), value)
+        return result
+    failure: Exception | None = None
+    async with side_chains:
+        # Not raised in here: the side chains go on when the main chain fails.
+        try:
+            result = await execute(Frame(plan.program, services, gate), value)
+        except Exception as error:
+            failure = error
+        except BaseException:
+            gate.close()
+            raise
+    if failure is not None:
+        raise failure
     return result
 
 

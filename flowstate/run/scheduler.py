@@ -19,7 +19,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from flowstate.define.block import Failure
-from flowstate.errors import LoopExhausted, NoMatchingBranch
+from flowstate.errors import LoopExhausted, NoMatchingBranch, TimedOut
 from flowstate.plan.program import (
     BREATHE,
     CALL,
@@ -40,8 +40,10 @@ from flowstate.plan.program import (
     POP,
     PUSH,
     ROUTE,
+    SIDE,
     THREAD,
     THROW_IF,
+    WAIT,
     Row,
 )
 from flowstate.run.attribution import note_path
@@ -50,6 +52,7 @@ from flowstate.run.frame import Frame, turns_at
 from flowstate.run.guard import guard
 from flowstate.run.node_context import NodeContext
 from flowstate.run.routing import choose
+from flowstate.run.side_chains import begin
 
 SLICE = 0.005
 """Seconds that a run which never waits may hold the event loop."""
@@ -169,6 +172,20 @@ async def execute(frame: Frame, value: Any) -> Any:
                     )
                 elif code == ROUTE:
                     pc = choose(frame, places[pc], turns_at(places[pc], stack), fn, argument, value)
+                    continue
+                elif code == SIDE:
+                    begin(execute, frame, places[pc], turns_at(places[pc], stack), argument, value)
+                    pc += 1
+                    continue
+                elif code == WAIT:
+                    path, seconds, raises = argument
+                    if not await frame.services.side_chains.wait_for(frame, path, seconds) and raises:
+                        raise TimedOut(
+                            frame.path(places[pc], turns_at(places[pc], stack)),
+                            "wait for side chains",
+                            seconds,
+                        )
+                    pc += 1
                     continue
                 elif code == NO_BRANCH:
                     raise NoMatchingBranch(

@@ -17,6 +17,7 @@ from flowstate.define.uses import StateDeclaration
 from flowstate.ids import Identity, RequestId
 from flowstate.item.book import ItemBook
 from flowstate.run.frame import Listener
+from flowstate.run.side_chains import SideChains
 
 StateKey = tuple[str, type[BaseModel]]
 CellOpener = Callable[[StateDeclaration], Cell[Any]]
@@ -38,6 +39,7 @@ class Services:
         "open_cell",
         "random",
         "request_id",
+        "side_chains",
     )
 
     def __init__(
@@ -48,6 +50,7 @@ class Services:
         flow: str,
         action: str,
         book: ItemBook,
+        side_chains: SideChains,
         declared: Mapping[StateKey, StateDeclaration],
         open_cell: CellOpener,
         listener: Listener | None = None,
@@ -58,6 +61,7 @@ class Services:
         self.flow = flow
         self.action = action
         self.book = book
+        self.side_chains = side_chains
         self.declared = declared
         self.open_cell = open_cell
         self.listener = listener

@@ -16,6 +16,8 @@ from flowstate.define.block import Block
 from flowstate.define.handler import Handler
 from flowstate.define.router import router
 from flowstate.define.sequencer import Sequencer, sequencer
+from flowstate.define.step import ForEachStep, MapStep, RescueStep, step_name
+from flowstate.plan.slices import without_loop_backs
 from flowstate.testing.scripted_block import scripted_block, scripted_rescue
 
 Recorder = Callable[[str, Any], None]
@@ -38,6 +40,10 @@ METHODS: tuple[str, ...] = (
     "exit_if",
     "throw_if",
     "router",
+    "side_chain",
+    "for_each_side_chain",
+    "wait_for_side_chains",
+    "loop_back",
 )
 """The names that ``methods`` takes."""
 
@@ -203,8 +209,44 @@ def _extend(
             return built.step(
                 router("way", routes=routes, select=lambda v: "even" if condition(v) else "odd")
             )
+        case "side_chain":
+            return built.side_chain(draw(inner))
+        case "for_each_side_chain":
+            return built.for_each_side_chain(_spread(draw(st.integers(0, 3))), draw(inner))
+        case "wait_for_side_chains":
+            return built.wait_for_side_chains()
+        case "loop_back":
+            return _looped_back(draw, built)
         case _:
             raise AssertionError(method)
+
+
+def _looped_back(
+    draw: st.DrawFn, built: Sequencer[Any, Any, Any]
+) -> Sequencer[Any, Any, Any]:
+    """The sequencer with a loop_back to any step it may go back to."""
+    steps, faults = without_loop_backs("", "", built.steps)
+    starts = []
+    names: list[str] = []
+    for step in steps:
+        name, count = step_name(step), 1
+        while name in names:
+            count += 1
+            name = f"{step_name(step)}#{count}"
+        names.append(name)
+    for index, name in enumerate(names):
+        # Before a map or a for_each the running value may be a list, and the end gives an int.
+        apart = isinstance(steps[index], MapStep | ForEachStep)
+        if not apart and not any(isinstance(step, RescueStep) for step in steps[index:]):
+            starts.append(name)
+    if faults or not starts:
+        return built
+    return built.loop_back(
+        draw(st.sampled_from(starts)),
+        draw(conditions()),
+        max_iterations=draw(st.integers(1, 3)),
+        on_exhausted=draw(st.sampled_from(["keep", "raise"])),
+    )
 
 
 def _condition(modulus: int, rest: int) -> Callable[[int], bool]:

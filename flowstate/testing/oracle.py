@@ -24,16 +24,20 @@ from flowstate.define.step import (
     ExitIfStep,
     FirstStep,
     ForEachStep,
+    LoopBackStep,
     LoopStep,
     MapStep,
     ParallelStep,
     RescueStep,
     RunStep,
+    SideChainStep,
     Step,
     TapStep,
     ThrowIfStep,
+    WaitStep,
 )
 from flowstate.errors import FlowError, LoopExhausted, NoMatchingBranch
+from flowstate.plan.slices import without_loop_backs
 
 Outcome: TypeAlias = tuple[str, Any]
 """
@@ -84,7 +88,8 @@ async def _block(block: Block[Any, Any], value: Any) -> list[Outcome]:
 async def _sequence(block: Sequencer[Any, Any, Any], value: Any) -> list[Outcome]:
     """Fold the steps over the set of states; an exit or an error waits for what concerns it."""
     states: list[Outcome] = [("run", value)]
-    for step in block.steps:
+    steps, _ = without_loop_backs(block.name, block.name, block.steps)
+    for step in steps:
         after: list[Outcome] = []
         for kind, content in states:
             if kind == "run":
@@ -145,8 +150,16 @@ async def _step(step: Step, value: Any) -> list[Outcome]:
                 if step.otherwise is None:
                     raise NoMatchingBranch("", value)
                 return [_state(outcome) for outcome in await _block(step.otherwise, value)]
-            case RescueStep():
+            case RescueStep() | WaitStep():
                 return [("run", value)]
+            case SideChainStep():
+                if step.connector is not None and (
+                    step.condition is None or step.condition(value)
+                ):
+                    step.connector(value)
+                return [("run", value)]
+            case LoopBackStep():
+                raise AssertionError("loop_back was taken apart before")
             case ExitIfStep():
                 return [("exit" if step.condition(value) else "run", value)]
             case ThrowIfStep():

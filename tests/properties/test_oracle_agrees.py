@@ -88,4 +88,4 @@ def _sites(plan: Any) -> list[Any]:
 
 def _shared(plan: Any) -> int:
     """A loop, a for_each and a rescue share their path with the block they hold."""
-    return sum(1 for site in _sites(plan) if site.kind in ("loop", "for_each", "rescue"))
+    return sum(1 for site in _sites(plan) if site.kind in ("loop", "for_each", "rescue", "side_chain"))
