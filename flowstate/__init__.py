@@ -12,6 +12,8 @@ from flowstate.context import Unchanged as Unchanged
 from flowstate.context import Written as Written
 from flowstate.define.block import Block as Block
 from flowstate.define.block import Failure as Failure
+from flowstate.define.capability import Capability as Capability
+from flowstate.define.capability import define_capability as define_capability
 from flowstate.define.flow import Action as Action
 from flowstate.define.flow import Flow as Flow
 from flowstate.define.flow import action as action
@@ -24,9 +26,12 @@ from flowstate.define.policy import queue as queue
 from flowstate.define.policy import reject as reject
 from flowstate.define.retry import Retry as Retry
 from flowstate.define.router import Router as Router
+from flowstate.define.router import route_by as route_by
 from flowstate.define.router import router as router
 from flowstate.define.sequencer import Sequencer as Sequencer
 from flowstate.define.sequencer import sequencer as sequencer
+from flowstate.define.tool import Tool as Tool
+from flowstate.define.uses import block_state as block_state
 from flowstate.define.uses import org_state as org_state
 from flowstate.define.uses import request_state as request_state
 from flowstate.define.uses import session_state as session_state
@@ -46,6 +51,7 @@ from flowstate.run.once import run_block as run_block
 __all__ = [
     "Action",
     "Block",
+    "Capability",
     "Cell",
     "Context",
     "Failure",
@@ -62,12 +68,15 @@ __all__ = [
     "Runtime",
     "Scope",
     "Sequencer",
+    "Tool",
     "Unchanged",
     "Written",
     "action",
     "allow",
+    "block_state",
     "build_plan",
     "checkout_for",
+    "define_capability",
     "define_flow",
     "handler",
     "harness_env",
@@ -76,6 +85,7 @@ __all__ = [
     "queue",
     "reject",
     "request_state",
+    "route_by",
     "router",
     "run_block",
     "sequencer",

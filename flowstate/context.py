@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
 
 from pydantic import BaseModel
 from structlog.typing import FilteringBoundLogger
@@ -17,6 +17,11 @@ from structlog.typing import FilteringBoundLogger
 from flowstate.ids import Identity, RequestId
 from flowstate.item.writer import ItemWriter, StatusLine
 
+if TYPE_CHECKING:
+    from flowstate.define.capability import Capability
+    from flowstate.define.tool import Tool
+
+H = TypeVar("H")
 M = TypeVar("M", bound=BaseModel)
 M_co = TypeVar("M_co", bound=BaseModel, covariant=True)
 
@@ -118,6 +123,33 @@ class RequestScope(Scope, Protocol):
         ...
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entries:
+    """What the capabilities that a block uses bring for a model or an agent."""
+
+    context: tuple[str, ...]
+    tools: tuple[Tool, ...]
+    control_tools: tuple[Tool, ...]
+
+
+class Capabilities(Protocol):
+    """The way from a capability to its handle."""
+
+    def __getitem__(self, capability: Capability[H]) -> H:
+        """
+        The handle, made for this node when first asked for.
+
+        Raises:
+            UndeclaredCapability: nothing in the plan uses it.
+        """
+        ...
+
+    def entries(self) -> Entries:
+        """What the capabilities of this block, named or found by its functions, bring."""
+        ...
+
+
 class Context(Protocol):
     """What a block sees of its run."""
 
@@ -149,6 +181,16 @@ class Context(Protocol):
     @property
     def org(self) -> Scope:
         """State of the organisation."""
+        ...
+
+    @property
+    def block(self) -> Scope:
+        """State of the execution of the innermost block around this one that declares it."""
+        ...
+
+    @property
+    def cap(self) -> Capabilities:
+        """The capabilities that blocks of this plan use."""
         ...
 
     @property

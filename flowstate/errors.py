@@ -95,6 +95,17 @@ class UndeclaredState(FlowError):
 
 
 @final
+class UndeclaredCapability(FlowError):
+    """A block asked for a capability that nothing in its plan uses."""
+
+    def __init__(self, where: str, capability: str) -> None:
+        super().__init__(
+            f"{where}: nothing uses the capability {capability!r}. Add it to the block: "
+            "uses=[...]."
+        )
+
+
+@final
 class NoMatchingBranch(FlowError):
     """``branch`` found no arm whose condition holds, and has no ``otherwise``."""
 

@@ -14,7 +14,9 @@ from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, final
 
 from typing_extensions import Self, Unpack
 
+from flowstate.define.annotations import annotations_of
 from flowstate.define.retry import Retry
+from flowstate.define.tool import Tool
 from flowstate.define.uses import Use
 from flowstate.errors import DefinitionError
 from flowstate.item.visibility import Visibility
@@ -22,6 +24,9 @@ from flowstate.item.visibility import Visibility
 # Explicit variance: a frozen dataclass breaks inferred variance on 3.13 (`__replace__`).
 I_contra = TypeVar("I_contra", contravariant=True)
 O_co = TypeVar("O_co", covariant=True)
+A = TypeVar("A")
+B = TypeVar("B")
+E = TypeVar("E", bound=BaseException)
 E_co = TypeVar("E_co", bound=BaseException, covariant=True)
 
 StatusText: TypeAlias = "str | Callable[[Any], str]"
@@ -39,6 +44,7 @@ class BlockSettings(TypedDict, total=False):
     visibility: Visibility | None
     transient: bool
     pure: bool
+    container: str | None
 
 
 class BlockOptions(BlockSettings, total=False):
@@ -74,6 +80,8 @@ class Block(Generic[I_contra, O_co]):
     """True: its items are shown as they happen and not stored."""
     pure: bool = False
     """True: same input, same output, no effect; it may be run again freely."""
+    container: str | None = None
+    """Groups the items made inside it under a container item with this label."""
 
     def __post_init__(self) -> None:
         check_name(self.name, type(self).__name__.lower())
@@ -94,6 +102,27 @@ class Block(Generic[I_contra, O_co]):
     def configure(self, **options: Unpack[BlockOptions]) -> Self:
         """The same block with other settings."""
         return dataclasses.replace(self, **normalised(options))
+
+    def connect_input(self, connector: Callable[[A], I_contra], /) -> Block[A, O_co]:
+        """This block behind a pure function that makes its input."""
+        from flowstate.define.sequencer import sequencer  # a sequencer is itself a block
+
+        takes, _ = annotations_of(connector)
+        return sequencer(self.name, takes).step(connector, self)
+
+    def rescued(
+        self, errors: type[E] | tuple[type[E], ...], handler: Block[Failure[E], B], /
+    ) -> Block[I_contra, O_co | B]:
+        """This block with a rescue around it: rescue(deadline(retry(timeout(attempt))))."""
+        from flowstate.define.sequencer import sequencer
+
+        guarded = sequencer(self.name, self.input_type).step(self)
+        rescued: Block[I_contra, O_co | B] = guarded.rescue(errors, handler)
+        return rescued
+
+    def as_tool(self, description: str, *, name: str | None = None) -> Tool:
+        """This block as a tool that a model may call; ``name`` is by default the block's."""
+        return Tool(name=name or self.name, description=description, block=self)
 
 
 def normalised(options: BlockSettings) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, final, get_type_hints, overload
+from typing import Any, Generic, Protocol, TypeVar, final, overload
 
 from typing_extensions import Unpack
 
 from flowstate.context import Context
+from flowstate.define.annotations import annotations_of
 from flowstate.define.block import Block, BlockOptions, I_contra, O_co, normalised
-from flowstate.define.unknown import UNKNOWN_TYPE
 from flowstate.errors import DefinitionError
 
 A = TypeVar("A")
@@ -136,22 +136,6 @@ def make_handler(
         abandon=abandon,
         **fields,
     )
-
-
-def annotations_of(fn: Callable[..., Any]) -> tuple[object, object]:
-    """The types of a function's first argument and of its result; UNKNOWN_TYPE where unsaid."""
-    target = fn if inspect.isroutine(fn) or inspect.isclass(fn) else type(fn).__call__
-    if inspect.isclass(fn):
-        return UNKNOWN_TYPE, fn
-    try:
-        hints = get_type_hints(target, include_extras=True)
-        names = list(inspect.signature(fn).parameters)
-    except (NameError, TypeError, ValueError):
-        # A forward reference to a local name, or a built-in without a signature.
-        return UNKNOWN_TYPE, UNKNOWN_TYPE
-    result = hints.get("return", UNKNOWN_TYPE)
-    first = hints.get(names[0], UNKNOWN_TYPE) if names else UNKNOWN_TYPE
-    return first, result
 
 
 def _is_async(fn: Callable[..., Any]) -> bool:

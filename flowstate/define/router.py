@@ -4,7 +4,7 @@ The router: a pure choice of one among its routes. The decision becomes an item.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, final
 
@@ -16,6 +16,7 @@ from flowstate.errors import DefinitionError
 
 A = TypeVar("A")
 B = TypeVar("B")
+K = TypeVar("K", bound=Hashable)
 
 
 @final
@@ -66,3 +67,30 @@ def router(
         select=select,
         **fields,
     )
+
+
+def route_by(
+    name: str,
+    key: Callable[[A], K],
+    routes: Mapping[K, Block[A, B]],
+    /,
+    **options: Unpack[BlockSettings],
+) -> Router[A, B]:
+    """
+    A router by a key of its input: ``route_by("kind", lambda ask: ask.kind, {"fix": fix, ...})``.
+
+    A key that is not in ``routes`` raises WrongRoute when it runs.
+
+    Args:
+        name: the node's name.
+        key: pure and synchronous.
+        routes: the block for each key.
+        options: as of every block.
+    """
+
+    def select(value: A) -> Block[A, B] | str:
+        chosen = key(value)
+        block = routes.get(chosen)
+        return repr(chosen) if block is None else block
+
+    return router(name, routes=list(dict.fromkeys(routes.values())), select=select, **options)

@@ -1,5 +1,5 @@
 """
-What a block declares that it uses: state cells, for now; capabilities stand beside them.
+What a block declares that it uses: state cells, capabilities, and functions that name some.
 
 Declarations are data. The plan collects them, refuses two things under one name, and hands them
 to the store; a block reaches what it declared through its context.
@@ -8,16 +8,19 @@ to the store; a block reaches what it declared through its context.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar, final
 
 from pydantic import BaseModel
 
+from flowstate.context import Context
+from flowstate.define.capability import Capability
 from flowstate.errors import DefinitionError
 
 M = TypeVar("M", bound=BaseModel)
 
-ScopeKind: TypeAlias = Literal["request", "session", "user", "org"]
+ScopeKind: TypeAlias = Literal["request", "session", "user", "org", "block"]
 
 
 @final
@@ -31,7 +34,13 @@ class StateDeclaration:
     """The cell's name in every store: it must stay the same for stored values to be found."""
 
 
-Use: TypeAlias = StateDeclaration
+Dynamic: TypeAlias = Callable[[Context], Sequence[Capability[Any]]]
+"""
+Names capabilities when a node runs. They give context entries, tools and control tools only: state
+has to be declared before anything runs.
+"""
+
+Use: TypeAlias = StateDeclaration | Capability[Any] | Dynamic
 """Anything that may stand in ``uses=[...]``."""
 
 
@@ -58,6 +67,14 @@ def session_state(model: type[BaseModel], *, name: str | None = None) -> StateDe
 def user_state(model: type[BaseModel], *, name: str | None = None) -> StateDeclaration:
     """State of the user, across sessions; ``name`` is by default the model's, in snake case."""
     return _declare("user", model, name)
+
+
+def block_state(model: type[BaseModel], *, name: str | None = None) -> StateDeclaration:
+    """
+    State of one execution of the block that declares it, seen by the blocks inside it; ``name``
+    is by default the model's, in snake case.
+    """
+    return _declare("block", model, name)
 
 
 def org_state(model: type[BaseModel], *, name: str | None = None) -> StateDeclaration:

@@ -11,20 +11,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
-from pydantic import BaseModel
-
 from flowstate.define.block import Block
-from flowstate.define.uses import StateDeclaration
-from flowstate.errors import Fault, PlanError
+from flowstate.errors import PlanError
+from flowstate.plan.declared import Declared, collect
 from flowstate.plan.emit import emit
 from flowstate.plan.expand import Expansion
 from flowstate.plan.program import Program
-from flowstate.plan.site import Site
+from flowstate.plan.site import Site, sites
 from flowstate.plan.typename import type_name
 
 if TYPE_CHECKING:
@@ -44,8 +41,8 @@ class Plan(Generic[I_contra, O_co]):
     name: str
     root: Site
     program: Program
-    state: Mapping[tuple[str, type[BaseModel]], StateDeclaration]
-    """Every state cell that something in it declares, by scope and model."""
+    declared: Declared
+    """The state and the capabilities that something in it uses."""
 
     @property
     def input_type(self) -> object:
@@ -79,6 +76,14 @@ class Plan(Generic[I_contra, O_co]):
         ]
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
+    def describe(self) -> dict[str, Any]:
+        """
+        The plan as JSON: nodes, edges, groups and types. Equal for two builds of one definition.
+        """
+        from flowstate.plan.graph import describe
+
+        return {"name": self.name, "fingerprint": self.fingerprint, **describe(self.root)}
+
     def __repr__(self) -> str:
         return f"<plan {self.name!r}: {sum(1 for _ in sites(self.root))} nodes>"
 
@@ -97,48 +102,8 @@ def build_plan(block: Block[A, B], *, strict: bool = False) -> Plan[A, B]:
     """
     expansion = Expansion(strict=strict)
     root = expansion.root(block)
-    state, clashes = _declared(root)
+    declared, clashes = collect(root)
     faults = [*expansion.faults, *clashes]
     if faults:
         raise PlanError(block.name, faults)
-    return Plan(block.name, root, emit(root), state)
-
-
-def sites(root: Site) -> Iterator[Site]:
-    """Every site of a tree, parents first, in the order of the steps."""
-    stack = [root]
-    while stack:
-        site = stack.pop()
-        yield site
-        stack.extend(reversed(site.children))
-
-
-def _declared(
-    root: Site,
-) -> tuple[dict[tuple[str, type[BaseModel]], StateDeclaration], list[Fault]]:
-    """The state declared anywhere in the tree, and the clashes."""
-    state: dict[tuple[str, type[BaseModel]], StateDeclaration] = {}
-    by_name: dict[tuple[str, str], tuple[StateDeclaration, str]] = {}
-    faults: list[Fault] = []
-    seen: set[Block[Any, Any]] = set()
-    for site in sites(root):
-        block = site.block
-        if block is None or block in seen:
-            continue
-        seen.add(block)
-        for use in block.uses:
-            known = by_name.get((use.scope, use.name))
-            if known is not None and known[0].model is not use.model:
-                faults.append(
-                    Fault(
-                        where=site.path,
-                        problem=f"{use.scope} state {use.name!r} is {use.model.__qualname__} here "
-                        f"and {known[0].model.__qualname__} in {known[1]}",
-                        way_out=f"Give one of them another name: {use.scope}_state("
-                        f"{use.model.__name__}, name=...).",
-                    )
-                )
-                continue
-            by_name.setdefault((use.scope, use.name), (use, site.path))
-            state.setdefault((use.scope, use.model), use)
-    return state, faults
+    return Plan(block.name, root, emit(root), declared)

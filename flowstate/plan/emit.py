@@ -345,6 +345,7 @@ def _limited(site: Site) -> bool:
         or block.timeout is not None
         or block.deadline is not None
         or block.status is not None
+        or block.container is not None
     )
 
 

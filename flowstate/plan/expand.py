@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, final, get_type_hints
 
 from flowstate.define.block import Block, Failure
-from flowstate.define.handler import Handler, annotations_of
+from flowstate.define.annotations import annotations_of
+from flowstate.define.handler import Handler
 from flowstate.define.router import Router
 from flowstate.define.sequencer import Sequencer
 from flowstate.define.step import (
@@ -221,11 +222,9 @@ class Expansion:
                     self._edge(running, takes, path, source, "the connector")
                 entry = self._entry(entries, path, source)
                 body = self._block(block, path, entry, f"an entry of {source}", name=name)
-                given = (
-                    UNKNOWN_TYPE
-                    if body.output_type is UNKNOWN_TYPE
-                    else list[body.output_type]  # type: ignore[name-defined]
-                )
+                given: object = UNKNOWN_TYPE
+                if body.output_type is not UNKNOWN_TYPE:
+                    given = list[body.output_type]  # type: ignore[name-defined]
                 site = Site(
                     kind="for_each",
                     name=name,
@@ -317,8 +316,8 @@ class Expansion:
                     body = self._block(block, path, entry, f"an entry of {source}", name=name)
                 else:
                     edge = self._connected(step.connector, running, block, path, source)
-                    given = running if step.connector is None else block.input_type
-                    body = self._block(block, path, given, source, name=name, edge=edge)
+                    entering = running if step.connector is None else block.input_type
+                    body = self._block(block, path, entering, source, name=name, edge=edge)
                 site = Site(
                     kind="side_chain",
                     name=name,

@@ -7,8 +7,8 @@ back. Analyses and drawings stand on this; the scheduler never looks at it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias, final
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 from flowstate.define.step import BranchStep, LoopStep, RescueStep
 from flowstate.plan.site import Site
@@ -217,3 +217,16 @@ def _turns(site: Site) -> str:
         bound = "no bound" if site.step.max_iterations is None else f"≤ {site.step.max_iterations}"
         return f"{site.name}: do {word}, {bound}"
     return f"{site.name}: for each"
+
+
+def describe(root: Site) -> dict[str, Any]:
+    """The picture as JSON: lists, dicts, texts and truth values only."""
+    picture = view(root)
+    return {
+        "nodes": [asdict(node) for node in picture.nodes],
+        "edges": [asdict(edge) for edge in picture.edges],
+        "groups": [
+            {"path": path, "label": label, "group": around}
+            for path, label, around in picture.groups
+        ],
+    }

@@ -7,7 +7,7 @@ read off that tree. A block that stands in two places has two sites.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
@@ -63,3 +63,12 @@ class Site:
     tap: bool = False
     """Its output is dropped."""
     children: tuple[Site, ...] = ()
+
+
+def sites(root: Site) -> Iterator[Site]:
+    """Every site of a tree, parents first, in the order of the steps."""
+    stack = [root]
+    while stack:
+        site = stack.pop()
+        yield site
+        stack.extend(reversed(site.children))

@@ -121,7 +121,7 @@ class Execution:
             action=action.name,
             book=self._book,
             side_chains=SideChains(),
-            declared=plan.state,
+            declared=plan.declared,
             open_cell=self._cell,
             listener=Tracer(self._book) if surroundings.trace else None,
         )
@@ -191,14 +191,16 @@ class Execution:
         if not self._plan.program.has_side_chains:
             return ("completed", await execute(frame, self._value))
         # The main chain's end is the output's; side chains may go on, and the place is held.
+        outcome: Outcome
         async with self._services.side_chains:
             try:
-                self.outcome = ("completed", await execute(frame, self._value))
+                outcome = ("completed", await execute(frame, self._value))
             except Exception as error:
-                self.outcome = ("failed", error)
+                outcome = ("failed", error)
             except BaseException:
                 self._gate.close()
                 raise
+            self.outcome = outcome
             self.decided.set()
             with anyio.move_on_after(self._around.drain_timeout) as patience:
                 await self._services.side_chains.drained()
@@ -209,7 +211,7 @@ class Execution:
                     after=self._around.drain_timeout,
                 )
                 self._gate.close()
-        return self.outcome
+        return outcome
 
     async def _waits(self, behind: str) -> None:
         self.behind = behind
@@ -277,10 +279,10 @@ class Execution:
     def _why_stopped(self) -> Outcome:
         return ("cancelled", self._services.cancel_reason or "cancelled")
 
-    def _cell(self, declaration: StateDeclaration) -> StateCell[Any]:
+    def _cell(self, declaration: StateDeclaration, path: str | None) -> StateCell[Any]:
         return StateCell(
             self.store,
-            cell_key(declaration, self.identity, self.request_id),
+            cell_key(declaration, self.identity, self.request_id, path),
             declaration.model,
             fence=self._fence,
         )

@@ -24,7 +24,7 @@ Part: TypeAlias = tuple[str, str]
 class Frame:
     """One execution of one program."""
 
-    __slots__ = ("above", "attempt", "gate", "kind", "number", "place", "program", "services",
+    __slots__ = ("above", "attempt", "container", "gate", "kind", "number", "place", "program", "services",
                  "turns")
 
     def __init__(
@@ -52,6 +52,8 @@ class Frame:
         """item or attempt, where this frame is one of several at its place."""
         self.number = number
         self.attempt = attempt
+        self.container: str | None = None if above is None else above.container
+        """The id of the container item around it, if any."""
 
     def parts(self) -> list[Part]:
         """The dynamic parts of every path in this frame, outermost first."""
@@ -65,9 +67,14 @@ class Frame:
 
     def path(self, place: Place, turns: Sequence[int]) -> str:
         """The execution path of a place in this frame."""
-        path = place.site.path
+        return self.path_of(place.site.path, place, turns)
+
+    def path_of(self, static: str, place: Place, turns: Sequence[int]) -> str:
+        """The execution path of the site of this static path, at or around a place."""
+        path = static
         for prefix, text in reversed([*self.parts(), *turn_parts(place, turns)]):
-            path = f"{prefix}/{text}{path[len(prefix):]}"
+            if len(prefix) <= len(static):
+                path = f"{prefix}/{text}{path[len(prefix):]}"
         return path
 
 

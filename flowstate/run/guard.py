@@ -13,7 +13,7 @@ import anyio
 
 from flowstate.define.retry import Retry
 from flowstate.errors import TimedOut
-from flowstate.item.content import RetryNote
+from flowstate.item.content import Container, RetryNote
 from flowstate.plan.program import Guard, Place
 from flowstate.run.frame import Execute, Frame
 from flowstate.run.gate import Gate
@@ -23,6 +23,40 @@ async def guard(
     execute: Execute, frame: Frame, place: Place, turns: tuple[int, ...], what: Guard, value: Any
 ) -> Any:
     """Run a block's program under the block's limits."""
+    block = what.block
+    if block.container is not None:
+        return await _in_container(execute, frame, place, turns, what, value)
+    return await _with_status(execute, frame, place, turns, what, value)
+
+
+async def _in_container(
+    execute: Execute, frame: Frame, place: Place, turns: tuple[int, ...], what: Guard, value: Any
+) -> Any:
+    block = what.block
+    assert block.container is not None
+    step = frame.services.book.writer(
+        lambda: frame.path(place, turns), place.site.name, block.visibility, block.transient,
+        frame.container,
+    )
+    group = step.open(Container(label=block.container, kind="block"))
+    inner = Frame(frame.program, frame.services, frame.gate, frame.above, frame.place, frame.turns,
+                  frame.kind, frame.number, frame.attempt)
+    inner.container = group.id
+    try:
+        result = await _with_status(execute, inner, place, turns, what, value)
+    except Exception:
+        group.settle(status="failed")
+        raise
+    except BaseException:
+        group.settle(status="incomplete")
+        raise
+    group.settle()
+    return result
+
+
+async def _with_status(
+    execute: Execute, frame: Frame, place: Place, turns: tuple[int, ...], what: Guard, value: Any
+) -> Any:
     block = what.block
     if block.status is None:
         return await _within_deadline(execute, frame, place, turns, what, value)
@@ -97,7 +131,8 @@ def _tell(
         f"{retry.attempts} in {delay:.1f} s…"
     )
     block = place.site.block
-    frame.services.book.writer(path, place.site.name, block and block.visibility).add(
+    declared = None if block is None else block.visibility
+    frame.services.book.writer(path, place.site.name, declared).add(
         RetryNote(attempt=attempt, of=retry.attempts, delay=delay, error=type(error).__name__,
                   text=text)
     )

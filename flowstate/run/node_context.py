@@ -21,6 +21,7 @@ from flowstate.ids import Identity, RequestId
 from flowstate.item.book import StepItems
 from flowstate.item.writer import ItemWriter, StatusLine
 from flowstate.plan.program import Place
+from flowstate.run.capabilities import NodeCapabilities
 from flowstate.run.frame import Frame
 from flowstate.run.services import Services
 
@@ -31,12 +32,13 @@ M = TypeVar("M", bound=BaseModel)
 class NodeContext:
     """One a node and run. Weak-referenceable, compares by identity."""
 
-    __slots__ = ("__weakref__", "_frame", "_place", "_turns", "step")
+    __slots__ = ("__weakref__", "_cap", "_frame", "_place", "_turns", "step")
 
     def __init__(self, frame: Frame, place: Place, turns: tuple[int, ...]) -> None:
         self._frame = frame
         self._place = place
         self._turns = turns
+        self._cap: NodeCapabilities | None = None
         self.step: StepItems | None = None
         """The step's items; made when it first makes one or shows a status."""
 
@@ -68,6 +70,25 @@ class NodeContext:
         return NodeScope(self, "org", self._frame.services.identity.org_id or "")
 
     @property
+    def block(self) -> NodeScope:
+        return NodeScope(self, "block", self._frame.services.request_id)
+
+    @property
+    def cap(self) -> NodeCapabilities:
+        if self._cap is None:
+            self._cap = NodeCapabilities(self, self._frame.services, self._place.site.block)
+        return self._cap
+
+    def owner_of(self, model: type[BaseModel]) -> str:
+        """The execution path of the innermost block around this node that declares this state."""
+        paths = self._frame.services.declared.owners.get(("block", model), ())
+        here = self._place.site.path
+        around = [path for path in paths if here == path or here.startswith(f"{path}/")]
+        if not around:
+            raise UndeclaredState(self.path, "block", model.__name__)
+        return self._frame.path_of(max(around, key=len), self._place, self._turns)
+
+    @property
     def items(self) -> ItemWriter:
         return self._step_items()
 
@@ -83,6 +104,7 @@ class NodeContext:
                 self._place.site.name,
                 None if block is None else block.visibility,
                 False if block is None else block.transient,
+                self._frame.container,
             )
         return self.step
 
@@ -138,7 +160,7 @@ class NodeScope:
 
     def __getitem__(self, model: type[M]) -> Cell[M]:
         services = self._context.services
-        declaration = services.declared.get((self._kind, model))
+        declaration = services.declared.state.get((self._kind, model))
         if declaration is None:
             raise UndeclaredState(self._context.path, self._kind, model.__name__)
         if not self.id:
@@ -147,7 +169,8 @@ class NodeScope:
                 self._kind,
                 model.__name__,
             )
-        cell: Cell[Any] = services.open_cell(declaration)
+        owner = self._context.owner_of(model) if self._kind == "block" else None
+        cell: Cell[Any] = services.open_cell(declaration, owner)
         return cell
 
 

@@ -55,8 +55,10 @@ async def run_block(
     request_id = RequestId("request")
     store = MemoryStore()
 
-    def open_cell(declaration: StateDeclaration) -> StateCell[Any]:
-        return StateCell(store, cell_key(declaration, identity, request_id), declaration.model)
+    def open_cell(declaration: StateDeclaration, path: str | None) -> StateCell[Any]:
+        return StateCell(
+            store, cell_key(declaration, identity, request_id, path), declaration.model
+        )
 
     side_chains = SideChains()
     services = Services(
@@ -68,7 +70,7 @@ async def run_block(
             request_id, clock=lambda: int(time.time() * 1000), ids=random_id, emit=emit or _ignore
         ),
         side_chains=side_chains,
-        declared=plan.state,
+        declared=plan.declared,
         open_cell=open_cell,
         listener=listener,
     )

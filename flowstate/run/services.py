@@ -5,22 +5,22 @@ What a run is given by whoever started it: its request, its items, its state, it
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
-from typing import Any, final
+from collections.abc import Callable
+from typing import Any, TypeAlias, final
 
 import structlog
-from pydantic import BaseModel
 from structlog.typing import FilteringBoundLogger
 
 from flowstate.context import Cell
 from flowstate.define.uses import StateDeclaration
 from flowstate.ids import Identity, RequestId
 from flowstate.item.book import ItemBook
+from flowstate.plan.declared import Declared
 from flowstate.run.frame import Listener
 from flowstate.run.side_chains import SideChains
 
-StateKey = tuple[str, type[BaseModel]]
-CellOpener = Callable[[StateDeclaration], Cell[Any]]
+CellOpener: TypeAlias = Callable[[StateDeclaration, "str | None"], Cell[Any]]
+"""Opens a declared cell; the text is the path of the block that a block's state belongs to."""
 
 
 @final
@@ -51,7 +51,7 @@ class Services:
         action: str,
         book: ItemBook,
         side_chains: SideChains,
-        declared: Mapping[StateKey, StateDeclaration],
+        declared: Declared,
         open_cell: CellOpener,
         listener: Listener | None = None,
         rng: random.Random | None = None,

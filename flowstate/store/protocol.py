@@ -1,5 +1,8 @@
 """
-The seam to persistence: six methods, one of which writes.
+The seam to persistence: seven methods, one of which writes.
+
+``flowstate.testing.store_contract`` holds what every implementation must keep, as functions to run
+against it.
 """
 
 from __future__ import annotations
@@ -21,19 +24,34 @@ from flowstate.store.record import (
 class Store(Protocol):
     """
     Keeps requests, state and items. Every method may be called from any task of one event loop.
+
+    Every string is data: any Unicode text, NUL and lone surrogates included, of any length. A
+    store can be weakly referenced. Once it is closed, every method but ``open`` and ``close``
+    raises StoreError.
     """
 
     async def open(self) -> None:
-        """Make it ready. Called once, before anything else."""
+        """
+        Make it ready. Called before anything else; again only after ``close``.
+
+        Raises:
+            StoreError: it can't be reached, or was written by a newer flowstate.
+        """
         ...
 
     async def close(self) -> None:
-        """Let go of connections and threads. What was committed stays."""
+        """
+        Finish what was asked for, then let go of connections and threads. What was committed
+        stays. Closing a store that isn't open does nothing.
+        """
         ...
 
     async def commit(self, writes: Sequence[Write], *, fence: Fence | None = None) -> None:
         """
-        Do all writes, in order, in one transaction, or none.
+        Do all writes, in order, in one transaction, or none. When it returns, they are durable.
+
+        A caller who is cancelled while it waits goes on being cancelled; the writes are then
+        done whole or not at all, and whatever it asks for later sees the outcome.
 
         Args:
             writes: what to write.
@@ -62,11 +80,15 @@ class Store(Protocol):
         session: str | None = None,
         statuses: Sequence[RequestStatus] | None = None,
     ) -> list[RequestRecord]:
-        """A tenant's requests, oldest first; of one session and in some statuses if given."""
+        """
+        A tenant's requests, by ``created_at`` and then in the order of their insertion; of one
+        session and in some statuses if given. Tenant None is a tenant of its own.
+        """
         ...
 
-    async def items(
-        self, request_id: str, *, after: int = 0, limit: int = 500
-    ) -> list[ItemRecord]:
-        """The items of a request changed after this sequence, in the order of their last change."""
+    async def items(self, request_id: str, *, after: int = 0, limit: int = 500) -> list[ItemRecord]:
+        """
+        The items of a request whose last change came after this sequence, in the order of that
+        change; the first ``limit`` of them.
+        """
         ...

@@ -4,6 +4,9 @@ What is stored, and what is written, as values.
 A transaction here is a value too: the list of its writes, handed to ``Store.commit`` whole. So
 nothing holds a database transaction open across an await, and every backend has one entry for
 "all of this or nothing".
+
+What refuses a write is decided here as well (the ``check`` methods), purely, so that every backend
+refuses the same things with the same words. Nothing here knows how or where anything is kept.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, final
 
+from flowstate.errors import StaleFence, VersionConflict
 from flowstate.ids import Identity
 
 RequestStatus: TypeAlias = Literal[
@@ -33,9 +37,18 @@ class CellKey:
     scope: str
     """request, session, user or org."""
     tenant: str | None
-    owner: str
-    """The id of the request, session, user or organisation."""
+    owner: str | None
+    """
+    The id of the request, session, user or organisation. None: the run is for none (no user was
+    authenticated, say), which is an owner of its own and no caller can name it.
+    """
     name: str
+
+    def __str__(self) -> str:
+        """The key for people, every part as a literal, so that odd characters stay readable."""
+        tenant = "" if self.tenant is None else f" of tenant {self.tenant!r}"
+        owner = f"no {self.scope}" if self.owner is None else repr(self.owner)
+        return f"{self.scope} state {self.name!r} of {owner}{tenant}"
 
 
 @final
@@ -94,6 +107,17 @@ class Fence:
 
     key: str
     token: int
+    """A 64-bit number; a later grant of the same key has a greater one."""
+
+    def check(self, newest: int) -> None:
+        """
+        Refuse to go on if ``newest``, the greatest token seen for the key, is another's.
+
+        Raises:
+            StaleFence: the token is older than ``newest``.
+        """
+        if self.token < newest:
+            raise StaleFence(f"fence {self.key!r}", self.token, newest)
 
 
 # --- writes -------------------------------------------------------------------------------------
@@ -102,20 +126,54 @@ class Fence:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutRequest:
-    """Insert the request, or replace it; ``expected`` is the status it must have now, if given."""
+    """Insert the request, or replace it; its place in the order of insertion stays."""
 
     record: RequestRecord
     expected: tuple[RequestStatus, ...] | None = None
+    """
+    The statuses it may have now. None: any, or none yet. Empty: it must not exist yet, so that a
+    second request of the same id is refused instead of replacing the first.
+    """
+
+    def check(self, found: RequestStatus | None) -> None:
+        """
+        Refuse to go on unless ``found``, the request's status now, is an expected one.
+
+        Raises:
+            VersionConflict: it is another, or there is none, or there should be none.
+        """
+        if self.expected is None or (found in self.expected if found else not self.expected):
+            return
+        wanted = " or ".join(self.expected) or "new"
+        raise VersionConflict(
+            f"request {self.record.id!r} is {found or 'unknown'}, not {wanted}",
+            expected=1 if self.expected else 0,
+            found=1 if found else 0,
+        )
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutCell:
-    """Write a cell if its version is still ``expected`` (0: it doesn't exist)."""
+    """
+    Write a cell if its version is still ``expected`` (0: it doesn't exist); its version is
+    ``expected + 1`` afterwards.
+    """
 
     key: CellKey
     expected: int
     data: str
+    """JSON, plain ASCII."""
+
+    def check(self, found: int) -> None:
+        """
+        Refuse to go on unless ``found``, the cell's version now (0: none), is the expected one.
+
+        Raises:
+            VersionConflict: it is another.
+        """
+        if found != self.expected:
+            raise VersionConflict(str(self.key), self.expected, found)
 
 
 @final

@@ -1,0 +1,114 @@
+"""
+What a composition declares: the state cells and capabilities that its blocks use, collected.
+
+A capability brings what it uses itself. The same reference counts once, however often it is met;
+two different things under one name is a fault that names both places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+from pydantic import BaseModel
+
+from flowstate.define.block import Block
+from flowstate.define.capability import Capability
+from flowstate.define.uses import StateDeclaration, Use
+from flowstate.errors import Fault
+from flowstate.plan.site import Site, sites
+
+StateKey: TypeAlias = tuple[str, type[BaseModel]]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """Everything that a plan declares."""
+
+    state: Mapping[StateKey, StateDeclaration]
+    """By scope and model."""
+    capabilities: Mapping[str, Capability[Any]]
+    """By name."""
+    owners: Mapping[StateKey, tuple[str, ...]]
+    """For state of a block: the paths of the sites that declare it."""
+
+
+def collect(root: Site) -> tuple[Declared, list[Fault]]:
+    """What is declared anywhere in the tree, and the clashes."""
+    collector = _Collector()
+    for site in sites(root):
+        if site.block is not None:
+            collector.block(site.block, site.path)
+    return (
+        Declared(
+            state=collector.state,
+            capabilities=collector.capabilities,
+            owners={key: tuple(paths) for key, paths in collector.owners.items()},
+        ),
+        collector.faults,
+    )
+
+
+@final
+class _Collector:
+    def __init__(self) -> None:
+        self.state: dict[StateKey, StateDeclaration] = {}
+        self.capabilities: dict[str, Capability[Any]] = {}
+        self.owners: dict[StateKey, list[str]] = {}
+        self.faults: list[Fault] = []
+        self._cells: dict[tuple[str, str], tuple[StateDeclaration, str]] = {}
+        self._where: dict[str, str] = {}
+        self._seen: set[Block[Any, Any]] = set()
+
+    def block(self, block: Block[Any, Any], path: str) -> None:
+        for use in block.uses:
+            if isinstance(use, StateDeclaration) and use.scope == "block":
+                self.owners.setdefault(("block", use.model), []).append(path)
+        if block in self._seen:
+            return
+        self._seen.add(block)
+        for use in block.uses:
+            self._use(use, path)
+
+    def _use(self, use: Use, path: str) -> None:
+        match use:
+            case StateDeclaration():
+                self._cell(use, path)
+            case Capability():
+                known = self.capabilities.get(use.name)
+                if known is use:
+                    return
+                if known is not None:
+                    self.faults.append(
+                        Fault(
+                            where=path,
+                            problem=f"another capability is called {use.name!r}: the one of "
+                            f"{self._where[use.name]}",
+                            way_out="Give one of them another name, or use the same one in both.",
+                        )
+                    )
+                    return
+                self.capabilities[use.name] = use
+                self._where[use.name] = path
+                for inner in use.uses:
+                    self._use(inner, f"{path} (through {use.name!r})")
+            case _:
+                return  # A function: asked when the block runs.
+
+    def _cell(self, use: StateDeclaration, path: str) -> None:
+        known = self._cells.get((use.scope, use.name))
+        if known is not None and known[0].model is not use.model:
+            self.faults.append(
+                Fault(
+                    where=path,
+                    problem=f"{use.scope} state {use.name!r} is {use.model.__qualname__} here "
+                    f"and {known[0].model.__qualname__} in {known[1]}",
+                    way_out=f"Give one of them another name: {use.scope}_state("
+                    f"{use.model.__name__}, name=...).",
+                )
+            )
+            return
+        self._cells.setdefault((use.scope, use.name), (use, path))
+        self.state.setdefault((use.scope, use.model), use)
