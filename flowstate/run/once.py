@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import time
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from flowstate.define.block import Block
 from flowstate.define.uses import StateDeclaration
-from flowstate.ids import Identity, RequestId, SessionId, random_id
+from flowstate.ids import Identity, IdSource, RequestId, SessionId, random_id
 from flowstate.item.book import ItemBook
 from flowstate.item.event import ItemEvent
 from flowstate.plan.build import Plan, build_plan
+from flowstate.plan.program import Program
 from flowstate.plan.validator import checker
 from flowstate.run.frame import Frame, Listener
 from flowstate.run.gate import Gate
@@ -19,6 +22,7 @@ from flowstate.run.services import Services
 from flowstate.run.side_chains import SideChains
 from flowstate.state.cell import StateCell, cell_key
 from flowstate.store.memory import MemoryStore
+from flowstate.store.protocol import Store
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -30,7 +34,7 @@ async def run_block(
     *,
     identity: Identity | None = None,
     listener: Listener | None = None,
-    emit: Any = None,
+    emit: Callable[[ItemEvent], None] | None = None,
 ) -> B:
     """
     Run a block, or a plan made before, on a value and return its output.
@@ -40,7 +44,7 @@ async def run_block(
         value: validated against the block's input type.
         identity: who it is for; by default a session of its own.
         listener: told of every node.
-        emit: told of every item event, ``(ItemEvent) -> None``.
+        emit: told of every item event.
 
     Raises:
         PlanError: the composition doesn't fit together.
@@ -48,41 +52,64 @@ async def run_block(
         Exception: whatever a block raised, bare.
     """
     plan = block if isinstance(block, Plan) else build_plan(block)
+    services = lone_services(plan, identity=identity, listener=listener, emit=emit)
+    result: B = await drive(plan.program, services, Gate(), checked_input(plan, value))
+    return result
+
+
+def checked_input(plan: Plan[A, Any], value: A) -> A:
+    """The value, if it fits the plan's input; raises InvalidValue if it doesn't."""
     check = checker(plan.input_type, f"{plan.name} (input)")
-    if check is not None:
-        value = check(value)
-    identity = identity or Identity(session_id=SessionId("session"))
+    if check is None:
+        return value
+    checked: A = check(value)
+    return checked
+
+
+def lone_services(
+    plan: Plan[Any, Any],
+    *,
+    identity: Identity | None = None,
+    listener: Listener | None = None,
+    emit: Callable[[ItemEvent], None] | None = None,
+    store: Store | None = None,
+    clock: Callable[[], int] | None = None,
+    ids: IdSource = random_id,
+    rng: random.Random | None = None,
+) -> Services:
+    """The services of a run outside a Runtime: a request of its own, state in memory."""
+    who = identity or Identity(session_id=SessionId("session"))
     request_id = RequestId("request")
-    store = MemoryStore()
+    kept = store or MemoryStore()
 
     def open_cell(declaration: StateDeclaration, path: str | None) -> StateCell[Any]:
-        return StateCell(
-            store, cell_key(declaration, identity, request_id, path), declaration.model
-        )
+        return StateCell(kept, cell_key(declaration, who, request_id, path), declaration.model)
 
-    side_chains = SideChains()
-    services = Services(
+    return Services(
         request_id=request_id,
-        identity=identity,
+        identity=who,
         flow="once",
         action=plan.name,
-        book=ItemBook(
-            request_id, clock=lambda: int(time.time() * 1000), ids=random_id, emit=emit or _ignore
-        ),
-        side_chains=side_chains,
+        book=ItemBook(request_id, clock=clock or _epoch_ms, ids=ids, emit=emit or _ignore),
+        side_chains=SideChains(),
         declared=plan.declared,
         open_cell=open_cell,
         listener=listener,
+        rng=rng,
     )
-    gate = Gate()
-    if not plan.program.has_side_chains:
-        result: B = await execute(Frame(plan.program, services, gate), value)
-        return result
+
+
+async def drive(program: Program, services: Services, gate: Gate, value: Any) -> Any:
+    """Run a program and wait for the side chains it began, also when it fails."""
+    frame = Frame(program, services, gate)
+    if not program.has_side_chains:
+        return await execute(frame, value)
     failure: Exception | None = None
-    async with side_chains:
+    result: Any = None
+    async with services.side_chains:
         # Not raised in here: the side chains go on when the main chain fails.
         try:
-            result = await execute(Frame(plan.program, services, gate), value)
+            result = await execute(frame, value)
         except Exception as error:
             failure = error
         except BaseException:
@@ -91,6 +118,10 @@ async def run_block(
     if failure is not None:
         raise failure
     return result
+
+
+def _epoch_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _ignore(event: ItemEvent) -> None:
