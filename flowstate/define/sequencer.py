@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Never, TypeAlias, TypeVar, Union, final, overload
 
@@ -41,11 +41,13 @@ from flowstate.define.step import (
     Step,
     TapStep,
     ThrowIfStep,
+    WaitConditionStep,
     WaitStep,
     described,
 )
 from flowstate.define.unknown import UNKNOWN_TYPE
 from flowstate.errors import DefinitionError
+from flowstate.item.item import Item
 
 X_co = TypeVar("X_co", covariant=True)
 A = TypeVar("A")
@@ -439,6 +441,35 @@ class Sequencer(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co
                 "wait_for_side_chains", f"timeout={timeout!r}", "Give seconds, more than 0."
             )
         return self._then(WaitStep(timeout=timeout, on_timeout=on_timeout))
+
+    def wait_for_condition(
+        self,
+        condition: Callable[[Sequence[Item]], bool],
+        /,
+        *,
+        timeout: float | None = None,
+        on_timeout: Literal["raise", "go_on"] = "raise",
+    ) -> Sequencer[I_contra, O_co, X_co]:
+        """
+        Wait until the items that the request has made so far meet a condition.
+
+        Met, it goes on; out of time, it raises TimedOut or goes on, as you say; cancelled, it is
+        the cancellation that goes on.
+
+        Args:
+            condition: pure; given the items in the order they were made, each as it is now. Asked
+                whenever something has happened to one.
+            timeout: seconds; None waits as long as it takes.
+            on_timeout: ``"raise"`` TimedOut, or ``"go_on"``.
+        """
+        self._function("wait_for_condition", condition)
+        if timeout is not None and not timeout > 0:
+            raise self._wrong(
+                "wait_for_condition", f"timeout={timeout!r}", "Give seconds, more than 0."
+            )
+        return self._then(
+            WaitConditionStep(condition=condition, timeout=timeout, on_timeout=on_timeout)
+        )
 
     # --- choosing and leaving -------------------------------------------------------------------
 

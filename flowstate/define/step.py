@@ -6,15 +6,17 @@ The steps of a sequencer, as data: one frozen value a kind, nothing that runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
 from flowstate.define.block import Block
+from flowstate.item.item import Item
 
 AnyBlock: TypeAlias = Block[Any, Any]
 Condition: TypeAlias = Callable[[Any], bool]
 Connector: TypeAlias = Callable[[Any], Any]
+ItemCondition: TypeAlias = Callable[[Sequence[Item]], bool]
 
 
 @final
@@ -146,6 +148,16 @@ class WaitStep:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitConditionStep:
+    """``wait_for_condition``: until the request's items meet a condition."""
+
+    condition: ItemCondition
+    timeout: float | None
+    on_timeout: Literal["raise", "go_on"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopBackStep:
     """``loop_back``: from here back to the step of that name, while the condition holds."""
 
@@ -169,6 +181,7 @@ Step: TypeAlias = (
     | ThrowIfStep
     | SideChainStep
     | WaitStep
+    | WaitConditionStep
     | LoopBackStep
 )
 
@@ -201,6 +214,8 @@ def step_name(step: Step) -> str:
             return "throw_if"
         case WaitStep():
             return "wait_for_side_chains"
+        case WaitConditionStep():
+            return "wait_for_condition"
         case LoopBackStep():
             return "loop_back"
 
@@ -238,5 +253,7 @@ def described(step: Step) -> str:
             return f"{name if condition is None else 'side_chain_if'}({block!r})"
         case WaitStep(timeout=timeout):
             return f"wait_for_side_chains(timeout={timeout})"
+        case WaitConditionStep(timeout=timeout):
+            return f"wait_for_condition(timeout={timeout})"
         case LoopBackStep(step=step_name, max_iterations=bound):
             return f"loop_back({step_name!r}, max_iterations={bound})"

@@ -22,6 +22,7 @@ from flowstate.define.step import (
     RescueStep,
     SideChainStep,
     ThrowIfStep,
+    WaitConditionStep,
     WaitStep,
 )
 from flowstate.plan.program import (
@@ -47,6 +48,7 @@ from flowstate.plan.program import (
     THREAD,
     THROW_IF,
     WAIT,
+    WAIT_ITEMS,
     Each,
     Fork,
     Guard,
@@ -268,6 +270,13 @@ class _Emitter:
                     )
                     self._site(child.children[0])
                     over[4] = self._here
+                case "wait" if isinstance(child.step, WaitConditionStep):
+                    self._add(
+                        WAIT_ITEMS,
+                        child,
+                        fn=child.step.condition,
+                        argument=(child.step.timeout, child.step.on_timeout == "raise"),
+                    )
                 case "wait":
                     assert isinstance(child.step, WaitStep)
                     self._add(

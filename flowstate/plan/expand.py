@@ -31,6 +31,7 @@ from flowstate.define.step import (
     Step,
     TapStep,
     ThrowIfStep,
+    WaitConditionStep,
     WaitStep,
     step_name,
 )
@@ -329,7 +330,7 @@ class Expansion:
                     children=(body,),
                 )
                 return site, running
-            case WaitStep():
+            case WaitStep() | WaitConditionStep():
                 site = Site(
                     kind="wait",
                     name=name,

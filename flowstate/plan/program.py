@@ -68,6 +68,8 @@ SIDE: Final = 20
 """Begin side chains; ``argument`` is a ``Side``."""
 WAIT: Final = 21
 """Wait for the sequencer's own side chains; ``argument``: (its path, timeout, raises)."""
+WAIT_ITEMS: Final = 22
+"""Wait until fn(items); ``argument``: (timeout, raises)."""
 
 Instruction: TypeAlias = tuple[int, Any, type | None, Callable[[Any], Any] | None, Any]
 

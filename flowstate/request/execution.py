@@ -37,6 +37,7 @@ from flowstate.state.cell import StateCell, cell_key
 from flowstate.store.protocol import Store
 from flowstate.store.record import Fence, PutRequest, RequestRecord, RequestStatus
 from flowstate.stream.outbox import Outbox
+from flowstate.stream.reader import EventSource, read_events
 
 SETTLE_TIME = 30.0
 """Seconds that storing the last rows of a request may take."""
@@ -123,6 +124,7 @@ class Execution:
             side_chains=SideChains(),
             declared=plan.declared,
             open_cell=self._cell,
+            read_events=lambda: read_events(self.source(), None, "trace"),
             listener=Tracer(self._book) if surroundings.trace else None,
         )
 
@@ -138,6 +140,12 @@ class Execution:
         self._services.cancel_reason = reason
         self._gate.close()
         self._scope.cancel()
+
+    def source(self) -> EventSource:
+        """Where its events are read."""
+        return EventSource(
+            request_id=self.request_id, store=self.store, ring=self.outbox.ring
+        )
 
     def abandon(self) -> None:
         """It could not be recorded and will never run: let whoever waits for it go."""

@@ -14,7 +14,7 @@ from flowstate.item.item import Item
 from flowstate.item.visibility import Visibility
 from flowstate.store.record import RequestStatus
 from flowstate.stream.cursor import Cursor
-from flowstate.stream.reader import EventReader, EventSource, read_events
+from flowstate.stream.reader import EventReader, read_events
 
 if TYPE_CHECKING:
     from flowstate.request.execution import Execution
@@ -78,11 +78,7 @@ class Run(Generic[O_co]):
             after: go on behind this cursor; None begins at the first event.
             visibility: ``trace`` shows the engine's own items too.
         """
-        execution = self._execution
-        source = EventSource(
-            request_id=execution.request_id, store=execution.store, ring=execution.outbox.ring
-        )
-        return read_events(source, after, visibility)
+        return read_events(self._execution.source(), after, visibility)
 
     async def output(self) -> O_co:
         """

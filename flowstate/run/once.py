@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
+
+import anyio
 
 from flowstate.define.block import Block
 from flowstate.define.uses import StateDeclaration
@@ -81,6 +83,7 @@ def lone_services(
     who = identity or Identity(session_id=SessionId("session"))
     request_id = RequestId("request")
     kept = store or MemoryStore()
+    events = _Events(emit)
 
     def open_cell(declaration: StateDeclaration, path: str | None) -> StateCell[Any]:
         return StateCell(kept, cell_key(declaration, who, request_id, path), declaration.model)
@@ -90,7 +93,8 @@ def lone_services(
         identity=who,
         flow="once",
         action=plan.name,
-        book=ItemBook(request_id, clock=clock or _epoch_ms, ids=ids, emit=emit or _ignore),
+        book=ItemBook(request_id, clock=clock or _epoch_ms, ids=ids, emit=events.put),
+        read_events=events.reader,
         side_chains=SideChains(),
         declared=plan.declared,
         open_cell=open_cell,
@@ -124,5 +128,38 @@ def _epoch_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _ignore(event: ItemEvent) -> None:
-    """Nobody listens."""
+@final
+class _Events:
+    """The events of a run without an outbox: kept only once somebody may read them."""
+
+    def __init__(self, emit: Callable[[ItemEvent], None] | None) -> None:
+        self._emit = emit
+        self._kept: list[ItemEvent] = []
+        self._more = anyio.Event()
+
+    def put(self, event: ItemEvent) -> None:
+        self._kept.append(event)
+        if self._emit is not None:
+            self._emit(event)
+        more, self._more = self._more, anyio.Event()
+        more.set()
+
+    def reader(self) -> _EventsReader:
+        return _EventsReader(self)
+
+    async def after(self, position: int) -> list[ItemEvent]:
+        while len(self._kept) <= position:
+            await self._more.wait()
+        return self._kept[position:]
+
+
+@final
+class _EventsReader:
+    def __init__(self, events: _Events) -> None:
+        self._events = events
+        self._position = 0
+
+    async def take(self) -> list[ItemEvent]:
+        events = await self._events.after(self._position)
+        self._position += len(events)
+        return events

@@ -6,12 +6,13 @@ repeat under limits call out to ``fork`` and ``guard``. The ``try`` stands outsi
 it costs nothing until something is raised; the failing instruction is where ``pc`` points.
 
 Cancellation is a BaseException on both backends and passes through untouched. Before every
-instruction the gate is read, so that nothing starts after a cancel, whatever swallowed it.
+instruction the gate and the limits are read, so that nothing starts after a cancel or a timeout,
+whatever swallowed it.
 """
 
 from __future__ import annotations
 
-import time
+import copy
 from typing import Any, NoReturn
 
 import anyio
@@ -44,6 +45,7 @@ from flowstate.plan.program import (
     THREAD,
     THROW_IF,
     WAIT,
+    WAIT_ITEMS,
     Row,
 )
 from flowstate.run.attribution import note_path
@@ -52,10 +54,10 @@ from flowstate.run.frame import Frame, turns_at
 from flowstate.run.guard import guard
 from flowstate.run.node_context import NodeContext
 from flowstate.run.routing import choose
+from flowstate.run.item_wait import wait_for_items
 from flowstate.run.side_chains import begin
+from flowstate.run.slice import breathe
 
-SLICE = 0.005
-"""Seconds that a run which never waits may hold the event loop."""
 
 async def execute(frame: Frame, value: Any) -> Any:
     """Run the frame's program on ``value``; returns the running value at its end."""
@@ -63,6 +65,7 @@ async def execute(frame: Frame, value: Any) -> Any:
     instructions = program.instructions
     places = program.places
     gate = frame.gate
+    limits = frame.limits
     listener = frame.services.listener
     stack: list[Any] = []
     end = len(instructions)
@@ -71,7 +74,7 @@ async def execute(frame: Frame, value: Any) -> Any:
     while True:
         try:
             while pc < end:
-                if gate.closed:
+                if gate.closed or (limits and over(limits)):
                     await stopped()
                 code, fn, exact, check, argument = instructions[pc]
                 if listener is not None and code <= LAST_NODE:
@@ -109,7 +112,8 @@ async def execute(frame: Frame, value: Any) -> Any:
                             continue
                         if not argument.keep:
                             # Raised at the loop, not in its last turn.
-                            raise LoopExhausted(places[pc].site.path, turn)
+                            around = turns_at(places[pc], stack)[:-1]
+                            raise LoopExhausted(frame.path(places[pc], around), turn)
                     del stack[argument.depth :]
                     pc += 1
                     continue
@@ -134,7 +138,7 @@ async def execute(frame: Frame, value: Any) -> Any:
                     continue
                 elif code == THROW_IF:
                     if fn(value):
-                        raise argument if isinstance(argument, BaseException) else argument(value)
+                        raise thrown(argument, value)
                     pc += 1
                     continue
                 elif code == CHECK:
@@ -187,6 +191,16 @@ async def execute(frame: Frame, value: Any) -> Any:
                         )
                     pc += 1
                     continue
+                elif code == WAIT_ITEMS:
+                    seconds, raises = argument
+                    if not await wait_for_items(frame.services, fn, seconds) and raises:
+                        raise TimedOut(
+                            frame.path(places[pc], turns_at(places[pc], stack)),
+                            "wait for a condition",
+                            seconds,
+                        )
+                    pc += 1
+                    continue
                 elif code == NO_BRANCH:
                     raise NoMatchingBranch(
                         frame.path(places[pc], turns_at(places[pc], stack)), value
@@ -204,7 +218,7 @@ async def execute(frame: Frame, value: Any) -> Any:
                     turns = turns_at(place, stack) if place.turns else ()
                     listener(("end", frame, pc, turns, None))
                 pc += 1
-            if gate.closed:
+            if gate.closed or (limits and over(limits)):
                 await stopped()
             return value
         except Exception as error:
@@ -232,27 +246,39 @@ def _row_for(rows: tuple[Row, ...], pc: int, error: Exception) -> Row | None:
     return None
 
 
+def over(limits: tuple[anyio.CancelScope, ...]) -> bool:
+    """Whether time has run out for one of these limits."""
+    return any(limit.cancel_called for limit in limits)
+
+
+def thrown(error: Any, value: Any) -> BaseException:
+    """
+    What ``throw_if`` raises: its function's answer, or a copy of its exception. The one in the
+    definition serves every run, so it must not gather their notes and tracebacks.
+    """
+    if not isinstance(error, BaseException):
+        made: BaseException = error(value)
+        return made
+    try:
+        fresh = copy.copy(error)
+    except Exception:
+        # Its class can't be made anew from its arguments.
+        return error.with_traceback(None)
+    return fresh if type(fresh) is type(error) else error.with_traceback(None)
+
+
 async def stopped() -> NoReturn:
-    """Wait, behind a closed gate, for the cancellation that is on its way."""
+    """Wait, behind a closed gate or a passed limit, for the cancellation that is on its way."""
     await anyio.sleep_forever()
     raise AssertionError("unreachable")
-
-
-async def breathe(held_since: float) -> float:
-    """Let others run if the loop has been held for a slice; gives when the slice began."""
-    now = time.perf_counter()
-    if held_since == 0.0:
-        return now
-    if now - held_since < SLICE:
-        return held_since
-    await anyio.lowlevel.checkpoint()
-    return time.perf_counter()
 
 
 async def in_thread(
     fn: Any, value: Any, ctx: NodeContext, takes_context: bool, abandon: bool
 ) -> Any:
     """Call a synchronous handler in a worker thread; the context variables are copied."""
-    if takes_context:
-        return await anyio.to_thread.run_sync(fn, value, ctx, abandon_on_cancel=abandon)
-    return await anyio.to_thread.run_sync(fn, value, abandon_on_cancel=abandon)
+    arguments = (value, ctx) if takes_context else (value,)
+    result = await anyio.to_thread.run_sync(fn, *arguments, abandon_on_cancel=abandon)
+    # The thread was waited for behind a shield: a cancel that came meanwhile is felt only here.
+    await anyio.lowlevel.checkpoint_if_cancelled()
+    return result

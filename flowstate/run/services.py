@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any, TypeAlias, final
+from typing import Any, Protocol, TypeAlias, final
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -15,12 +15,21 @@ from flowstate.context import Cell
 from flowstate.define.uses import StateDeclaration
 from flowstate.ids import Identity, RequestId
 from flowstate.item.book import ItemBook
+from flowstate.item.event import ItemEvent
 from flowstate.plan.declared import Declared
 from flowstate.run.frame import Listener
 from flowstate.run.side_chains import SideChains
 
 CellOpener: TypeAlias = Callable[[StateDeclaration, "str | None"], Cell[Any]]
 """Opens a declared cell; the text is the path of the block that a block's state belongs to."""
+
+
+class BatchReader(Protocol):
+    """Reads a request's item events from the first on."""
+
+    async def take(self) -> list[ItemEvent]:
+        """The next events, waiting for at least one; empty at the end."""
+        ...
 
 
 @final
@@ -38,6 +47,7 @@ class Services:
         "listener",
         "open_cell",
         "random",
+        "read_events",
         "request_id",
         "side_chains",
     )
@@ -53,6 +63,7 @@ class Services:
         side_chains: SideChains,
         declared: Declared,
         open_cell: CellOpener,
+        read_events: Callable[[], BatchReader],
         listener: Listener | None = None,
         rng: random.Random | None = None,
     ) -> None:
@@ -65,6 +76,7 @@ class Services:
         self.declared = declared
         self.open_cell = open_cell
         self.listener = listener
+        self.read_events = read_events
         self.random = rng or random.Random()
         self.cancel_reason: str | None = None
         self._log: FilteringBoundLogger | None = None

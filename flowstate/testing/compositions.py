@@ -193,7 +193,9 @@ def _extend(
         case "rescue":
             if built.chain is None:
                 return built
-            errors = draw(st.sampled_from([ValueError, KeyError, (ValueError, OSError), Exception]))
+            errors: Any = draw(
+                st.sampled_from([ValueError, KeyError, (ValueError, OSError), Exception])
+            )
             handler: Block[Any, int] = scripted_rescue(
                 f"mend{draw(st.integers(0, 3))}", draw(st.integers(0, 9))
             )

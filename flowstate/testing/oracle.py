@@ -34,6 +34,7 @@ from flowstate.define.step import (
     Step,
     TapStep,
     ThrowIfStep,
+    WaitConditionStep,
     WaitStep,
 )
 from flowstate.errors import FlowError, LoopExhausted, NoMatchingBranch
@@ -150,7 +151,7 @@ async def _step(step: Step, value: Any) -> list[Outcome]:
                 if step.otherwise is None:
                     raise NoMatchingBranch("", value)
                 return [_state(outcome) for outcome in await _block(step.otherwise, value)]
-            case RescueStep() | WaitStep():
+            case RescueStep() | WaitStep() | WaitConditionStep():
                 return [("run", value)]
             case SideChainStep():
                 if step.connector is not None and (
