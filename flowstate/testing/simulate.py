@@ -54,6 +54,8 @@ class Simulation:
     """Blocks that changed the value they were handed; a fault of the block."""
     peaks: Mapping[str, int]
     """For each handler, by its static path, how many ran at the same time at most."""
+    cut_off: tuple[str, ...]
+    """Handlers that were stopped by a cancellation."""
     tasks_left: int
     """Tasks alive after the run; a fault."""
     items_open: int
@@ -127,11 +129,13 @@ class _Run:
         self.max_turns = max_turns
         self.loop: SimulatedLoop | None = None
         self.gate = Gate()
+        self.stopped = False
         self.scope: anyio.CancelScope | None = None
         self.started: list[str] = []
         self.late: list[str] = []
         self.mutated: list[str] = []
         self.events: list[ItemEvent] = []
+        self.cut_off: list[str] = []
         self.running: Counter[str] = Counter()
         self.peaks: dict[str, int] = {}
 
@@ -153,6 +157,7 @@ class _Run:
             started_after_cancel=tuple(self.late),
             mutated=tuple(dict.fromkeys(self.mutated)),
             peaks=self.peaks,
+            cut_off=tuple(self.cut_off),
             tasks_left=left,
             items_open=len(opened - settled),
             events=tuple(self.events),
@@ -163,7 +168,8 @@ class _Run:
             return
         if turn > self.max_turns:
             raise RuntimeError(f"{self.plan.name!r} took more than {self.max_turns} turns")
-        if self.cancel_at is not None and turn >= self.cancel_at and not self.gate.closed:
+        if self.cancel_at is not None and turn >= self.cancel_at and not self.stopped:
+            self.stopped = True
             self.gate.close()
             self.scope.cancel()
 
@@ -199,7 +205,7 @@ class _Run:
             if code_fn is None or code_fn is frame.program.places[pc].site.edge.connector:
                 return
             self.started.append(path)
-            if self.gate.closed:
+            if self.stopped:
                 self.late.append(path)
 
     def _wrap(self, place: Place, fn: Any, is_async: bool) -> Any:
@@ -221,6 +227,9 @@ class _Run:
                 if path in self.fail:
                     raise self.fail[path]
                 return await fn(value, *ctx)
+            except asyncio.CancelledError:
+                self.cut_off.append(path)
+                raise
             finally:
                 after(value, snapshot)
 
