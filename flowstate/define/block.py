@@ -10,9 +10,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, final
+from typing import Any, Generic, Literal, Self, TypeAlias, TypedDict, TypeVar, final
 
-from typing_extensions import Self, Unpack
+from typing_extensions import Unpack
 
 from flowstate.define.annotations import annotations_of
 from flowstate.define.retry import Retry
@@ -96,7 +96,7 @@ class Block(Generic[I_contra, O_co]):
         return f"<{type(self).__name__.lower()} {self.name!r}>"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        # Without it a pretty printer (IPython, hypothesis) spells out every field, all the way down.
+        # Without it a pretty printer (IPython, hypothesis) spells out every field, to the bottom.
         printer.text(repr(self))
 
     def configure(self, **options: Unpack[BlockOptions]) -> Self:

@@ -88,6 +88,8 @@ class LoopStep:
     until: bool
     max_iterations: int | None
     on_exhausted: Literal["raise", "keep"]
+    is_slice: bool = False
+    """True: made of a ``loop_back``, so that its body is part of the sequencer around it."""
 
 
 @final

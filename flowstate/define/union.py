@@ -25,7 +25,11 @@ def union_type(members: Iterable[object]) -> object:
         parts = get_args(member) if get_origin(member) in (Union, types.UnionType) else (member,)
         for part in parts:
             part = type(None) if part is None else part
-            if part is Never or part is NoReturn or any(part is seen or part == seen for seen in flat):
+            if (
+                part is Never
+                or part is NoReturn
+                or any(part is seen or part == seen for seen in flat)
+            ):
                 continue
             flat.append(part)
     if any(part is UNKNOWN_TYPE for part in flat):
@@ -37,4 +41,4 @@ def union_type(members: Iterable[object]) -> object:
     try:
         return functools.reduce(operator.or_, flat)
     except TypeError:
-        return Union[tuple(flat)]
+        return Union[tuple(flat)]  # noqa: UP007  (made of values, not written)

@@ -55,7 +55,7 @@ def _declare(scope: ScopeKind, model: type[Any], name: str | None) -> StateDecla
 
 
 def request_state(model: type[BaseModel], *, name: str | None = None) -> StateDeclaration:
-    """State that lives as long as the request; ``name`` is by default the model's, in snake case."""
+    """State of the request; ``name`` is by default the model's, in snake case."""
     return _declare("request", model, name)
 
 

@@ -103,7 +103,7 @@ def build_plan(block: Block[A, B], *, strict: bool = False) -> Plan[A, B]:
     expansion = Expansion(strict=strict)
     root = expansion.root(block)
     declared, clashes = collect(root)
-    faults = [*expansion.faults, *clashes]
+    faults = [*expansion.judge.faults, *clashes]
     if faults:
         raise PlanError(block.name, faults)
     return Plan(block.name, root, emit(root), declared)

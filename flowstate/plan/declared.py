@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeAlias, final
 
 from pydantic import BaseModel
@@ -43,9 +44,9 @@ def collect(root: Site) -> tuple[Declared, list[Fault]]:
             collector.block(site.block, site.path)
     return (
         Declared(
-            state=collector.state,
-            capabilities=collector.capabilities,
-            owners={key: tuple(paths) for key, paths in collector.owners.items()},
+            state=MappingProxyType(collector.state),
+            capabilities=MappingProxyType(collector.capabilities),
+            owners=MappingProxyType({key: tuple(paths) for key, paths in collector.owners.items()}),
         ),
         collector.faults,
     )

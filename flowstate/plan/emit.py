@@ -74,7 +74,7 @@ def emit(site: Site) -> Program:
 
 @final
 class _Emitter:
-    """One program in the making. Jumps are written as lists and patched when the target is known."""
+    """One program in the making. Jumps are lists, patched when their target is known."""
 
     def __init__(self, root: Site) -> None:
         self._root = root
@@ -83,6 +83,8 @@ class _Emitter:
         self._rows: list[Row] = []
         self._depth = 0
         self._turns: tuple[tuple[str, int], ...] = ()
+        self._owned: frozenset[str] = frozenset()
+        """The paths of the sequencer being laid, as its author wrote it."""
         self._calls = 0
 
     def program(self, *, body_only: bool = False) -> Program:
@@ -95,8 +97,7 @@ class _Emitter:
         else:
             self._site(self._root)
         instructions: tuple[Instruction, ...] = tuple(
-            (code, fn, exact, check, argument)
-            for code, fn, exact, check, argument in self._code
+            (code, fn, exact, check, argument) for code, fn, exact, check, argument in self._code
         )
         solo = instructions[0] if len(instructions) == 1 and instructions[0][0] == CALL else None
         return Program(
@@ -161,12 +162,15 @@ class _Emitter:
 
     def _edge(self, edge: Edge, site: Site) -> None:
         if edge.connector is not None:
+            self._check(edge.enters, site)
             self._add(MAP, site, fn=edge.connector)
-        if edge.check is not None:
-            check = checker(edge.check, site.path)
-            if check is not None:
-                self._code.append([CHECK, None, exact_class(edge.check), check, None])
-                self._places.append(Place(site, self._turns))
+        self._check(edge.check, site)
+
+    def _check(self, annotation: object, site: Site) -> None:
+        check = None if annotation is None else checker(annotation, site.path)
+        if check is not None:
+            self._code.append([CHECK, None, exact_class(annotation), check, None])
+            self._places.append(Place(site, self._turns))
 
     def _body(self, site: Site) -> None:
         match site.kind:
@@ -241,7 +245,9 @@ class _Emitter:
         block = site.block
         assert isinstance(block, Router)
         by_name: dict[str, int] = {}
-        names = {route: child.name for route, child in zip(block.routes, site.children, strict=True)}
+        names = {
+            route: child.name for route, child in zip(block.routes, site.children, strict=True)
+        }
         self._add(ROUTE, site, fn=block.select, argument=Route(site.name, by_name, names))
         ends = []
         for child in site.children:
@@ -254,6 +260,9 @@ class _Emitter:
     def _sequencer(self, site: Site) -> None:
         start, depth = self._here, self._depth
         exits: list[list[Any]] = []
+        around = self._owned
+        if site.path not in around:
+            self._owned = _paths_of(site)
         for child in site.children:
             match child.kind:
                 case "exit_if":
@@ -265,9 +274,7 @@ class _Emitter:
                     assert isinstance(child.step, RescueStep)
                     over = self._add(JUMP, child)
                     handler = self._here
-                    self._rows.append(
-                        Row(start, handler - 1, child.step.errors, handler, depth)
-                    )
+                    self._rows.append(Row(start, handler - 1, child.step.errors, handler, depth))
                     self._site(child.children[0])
                     over[4] = self._here
                 case "wait" if isinstance(child.step, WaitConditionStep):
@@ -283,11 +290,14 @@ class _Emitter:
                         WAIT,
                         child,
                         argument=(
-                            site.path, child.step.timeout, child.step.on_timeout == "raise"
+                            self._owned,
+                            child.step.timeout,
+                            child.step.on_timeout == "raise",
                         ),
                     )
                 case _:
                     self._site(child)
+        self._owned = around
         for jump in exits:
             jump[4] = (self._here, depth)
 
@@ -345,6 +355,16 @@ class _Emitter:
             self._site(site.children[-1])
         for end in ends:
             end[4] = self._here
+
+
+def _paths_of(site: Site) -> frozenset[str]:
+    """The paths of a sequencer and of its slices, which are its own steps to its author."""
+    slices = [
+        child.children[0]
+        for child in site.children
+        if isinstance(child.step, LoopStep) and child.step.is_slice
+    ]
+    return frozenset({site.path}).union(*map(_paths_of, slices))
 
 
 def _limited(site: Site) -> bool:

@@ -7,12 +7,11 @@ yes, no (a fault), or unknown (a checked edge; a fault under ``strict``).
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable
-from typing import Any, final, get_type_hints
+from collections.abc import Iterable
+from typing import Any, final
 
-from flowstate.define.block import Block, Failure
 from flowstate.define.annotations import annotations_of
+from flowstate.define.block import Block, Failure
 from flowstate.define.handler import Handler
 from flowstate.define.router import Router
 from flowstate.define.sequencer import Sequencer
@@ -21,11 +20,11 @@ from flowstate.define.step import (
     ExitIfStep,
     FirstStep,
     ForEachStep,
+    LoopBackStep,
     LoopStep,
     MapStep,
     ParallelStep,
     RescueStep,
-    LoopBackStep,
     RunStep,
     SideChainStep,
     Step,
@@ -37,12 +36,9 @@ from flowstate.define.step import (
 )
 from flowstate.define.union import union_type
 from flowstate.define.unknown import UNKNOWN_TYPE
-from flowstate.errors import Fault
-from flowstate.plan.assignable import Verdict, assignable
-from flowstate.plan.element import element_type
+from flowstate.plan.judge import Judge
 from flowstate.plan.site import Edge, Site
 from flowstate.plan.slices import without_loop_backs
-from flowstate.plan.typename import type_name, type_names
 
 
 @final
@@ -50,8 +46,7 @@ class Expansion:
     """One pass over one definition. Faults are in the order of the steps."""
 
     def __init__(self, *, strict: bool) -> None:
-        self.strict = strict
-        self.faults: list[Fault] = []
+        self.judge = Judge(strict=strict)
 
     def root(self, block: Block[Any, Any]) -> Site:
         """The tree of the whole definition."""
@@ -74,7 +69,7 @@ class Expansion:
         """The site of a block that is handed a value of type ``arriving``."""
         wanted = block.input_type
         if edge is None:
-            edge = self._edge(arriving, wanted, path, source, f"{block.name!r}")
+            edge = self.judge.edge(arriving, wanted, path, source, f"{block.name!r}")
         label = name or block.name
         entering = arriving if wanted is UNKNOWN_TYPE else wanted
         match block:
@@ -141,7 +136,7 @@ class Expansion:
         exits: list[object] = []
         sites: list[Site] = []
         steps, faults = without_loop_backs(block.name, path, block.steps)
-        self.faults += faults
+        self.judge.faults += faults
         for step in steps:
             site, running = self._step(step, names, running, source)
             if isinstance(step, ExitIfStep):
@@ -150,16 +145,14 @@ class Expansion:
             sites.append(site)
         return tuple(sites), union_type([running, *exits])
 
-    def _step(
-        self, step: Step, names: _Names, running: object, source: str
-    ) -> tuple[Site, object]:
+    def _step(self, step: Step, names: _Names, running: object, source: str) -> tuple[Site, object]:
         """One step's site and the running type after it."""
         name = names.take(step_name(step))
         path = names.path(name)
         match step:
             case RunStep(block=block) | TapStep(block=block):
-                self._condition(step.condition, running, path, source)
-                edge = self._connected(step.connector, running, block, path, source)
+                self.judge.condition(step.condition, running, path, source)
+                edge = self.judge.connected(step.connector, running, block, path, source)
                 tap = isinstance(step, TapStep)
                 site = self._block(
                     block,
@@ -179,7 +172,7 @@ class Expansion:
                 return site, site.output_type
             case MapStep(fn=fn):
                 takes, gives = annotations_of(fn)
-                edge = self._edge(running, takes, path, source, f"the function {name!r}")
+                edge = self.judge.edge(running, takes, path, source, f"the function {name!r}")
                 site = Site(
                     kind="map",
                     name=name,
@@ -192,7 +185,7 @@ class Expansion:
                 return site, gives
             case ParallelStep():
                 branches = self._each_named(step.branches, path, running, source)
-                gives = self._joined(step, branches, path)
+                gives = self.judge.joined(step, branches, path)
                 site = Site(
                     kind="parallel",
                     name=name,
@@ -217,11 +210,11 @@ class Expansion:
                 )
                 return site, gives
             case ForEachStep(block=block):
-                entries = running
+                entries, edge = running, Edge()
                 if step.connector is not None:
                     takes, entries = annotations_of(step.connector)
-                    self._edge(running, takes, path, source, "the connector")
-                entry = self._entry(entries, path, source)
+                    edge = self.judge.edge(running, takes, path, source, "the connector")
+                entry = self.judge.entry(entries, path, source)
                 body = self._block(block, path, entry, f"an entry of {source}", name=name)
                 given: object = UNKNOWN_TYPE
                 if body.output_type is not UNKNOWN_TYPE:
@@ -233,6 +226,7 @@ class Expansion:
                     input_type=running,
                     output_type=given,
                     step=step,
+                    edge=edge,
                     children=(body,),
                 )
                 return site, given
@@ -243,14 +237,12 @@ class Expansion:
                     both = union_type([running, body.output_type])
                     body = self._block(block, path, both, source, name=name)
                 elif block.input_type is not UNKNOWN_TYPE:
-                    again = self._edge(
+                    again = self.judge.edge(
                         body.output_type, block.input_type, path, repr(name), f"{name!r} again"
                     )
                     if again.check is not None and body.edge.check is None:
-                        body = self._block(
-                            block, path, running, source, name=name, edge=again
-                        )
-                self._condition(step.condition, body.output_type, path, repr(name))
+                        body = self._block(block, path, running, source, name=name, edge=again)
+                self.judge.condition(step.condition, body.output_type, path, repr(name))
                 site = Site(
                     kind="loop",
                     name=name,
@@ -263,7 +255,7 @@ class Expansion:
                 return site, body.output_type
             case BranchStep():
                 for condition, _ in step.arms:
-                    self._condition(condition, running, path, source)
+                    self.judge.condition(condition, running, path, source)
                 arms = [(block.name, block) for _, block in step.arms]
                 if step.otherwise is not None:
                     arms.append((step.otherwise.name, step.otherwise))
@@ -294,7 +286,7 @@ class Expansion:
                 )
                 return site, gives
             case ExitIfStep() | ThrowIfStep():
-                self._condition(step.condition, running, path, source)
+                self.judge.condition(step.condition, running, path, source)
                 site = Site(
                     kind="exit_if" if isinstance(step, ExitIfStep) else "throw_if",
                     name=name,
@@ -307,18 +299,19 @@ class Expansion:
                 return site, running
 
             case SideChainStep(block=block):
-                self._condition(step.condition, running, path, source)
+                self.judge.condition(step.condition, running, path, source)
+                begins = Edge()
                 if step.each:
                     entries = running
                     if step.connector is not None:
                         takes, entries = annotations_of(step.connector)
-                        self._edge(running, takes, path, source, "the connector")
-                    entry = self._entry(entries, path, source)
+                        begins = self.judge.edge(running, takes, path, source, "the connector")
+                    entry = self.judge.entry(entries, path, source)
                     body = self._block(block, path, entry, f"an entry of {source}", name=name)
                 else:
-                    edge = self._connected(step.connector, running, block, path, source)
+                    into = self.judge.connected(step.connector, running, block, path, source)
                     entering = running if step.connector is None else block.input_type
-                    body = self._block(block, path, entering, source, name=name, edge=edge)
+                    body = self._block(block, path, entering, source, name=name, edge=into)
                 site = Site(
                     kind="side_chain",
                     name=name,
@@ -326,6 +319,7 @@ class Expansion:
                     input_type=running,
                     output_type=running,
                     step=step,
+                    edge=begins,
                     condition=step.condition,
                     children=(body,),
                 )
@@ -342,128 +336,6 @@ class Expansion:
                 return site, running
             case LoopBackStep():
                 raise AssertionError("loop_back was taken apart before")
-
-    # --- edges ----------------------------------------------------------------------------------
-
-    def _entry(self, entries: object, path: str, source: str) -> object:
-        """The type of one entry of what is gone through."""
-        entry = element_type(entries)
-        if entry is not None:
-            return entry
-        self.faults.append(
-            Fault(
-                where=path,
-                problem=f"{source} gives {type_name(entries)}, which can't be gone through",
-                way_out="Give it a list, or a connector: .for_each(lambda value: value.entries, "
-                "block).",
-            )
-        )
-        return UNKNOWN_TYPE
-
-    def _connected(
-        self,
-        connector: Callable[[Any], Any] | None,
-        running: object,
-        block: Block[Any, Any],
-        path: str,
-        source: str,
-    ) -> Edge | None:
-        if connector is None:
-            return None
-        takes, gives = annotations_of(connector)
-        self._edge(running, takes, path, source, "the connector")
-        edge = self._edge(gives, block.input_type, path, "the connector", f"{block.name!r}")
-        return Edge(connector=connector, check=edge.check)
-
-    def _condition(
-        self, condition: Callable[[Any], bool] | None, running: object, path: str, source: str
-    ) -> None:
-        if condition is not None:
-            takes, _ = annotations_of(condition)
-            if takes is not UNKNOWN_TYPE:
-                self._edge(running, takes, path, source, "the condition")
-
-    def _edge(self, given: object, wanted: object, path: str, source: str, target: str) -> Edge:
-        """Judge one edge; a misfit becomes a fault, an unknown one is checked when it runs."""
-        if wanted is UNKNOWN_TYPE:
-            # The function takes whatever comes; there is nothing to check it against.
-            if self.strict:
-                self._unproven(given, wanted, path, source, target)
-            return Edge()
-        match assignable(given, wanted):
-            case Verdict.YES:
-                return Edge()
-            case Verdict.UNKNOWN:
-                if self.strict:
-                    self._unproven(given, wanted, path, source, target)
-                return Edge(check=wanted)
-            case Verdict.NO:
-                gives, takes = type_names(given, wanted)
-                self.faults.append(
-                    Fault(
-                        where=path,
-                        problem=f"{source} gives {gives}, but {target} takes {takes}",
-                        way_out="Put .map(...) before it, or a connector in the step: "
-                        ".step(lambda value: ..., block).",
-                    )
-                )
-                return Edge()
-
-    def _unproven(
-        self, given: object, wanted: object, path: str, source: str, target: str
-    ) -> None:
-        gives, takes = type_names(given, wanted)
-        self.faults.append(
-            Fault(
-                where=path,
-                problem=f"strict: {source} gives {gives}, {target} takes {takes}; it can't be "
-                "proven to fit",
-                way_out="Annotate the function, or build without strict=True to have the edge "
-                "checked when it runs.",
-            )
-        )
-
-    def _joined(self, step: ParallelStep, branches: tuple[Site, ...], path: str) -> object:
-        """The type that the results of a parallel step are put together to."""
-        outputs = [branch.output_type for branch in branches]
-        if step.into is None:
-            if any(output is UNKNOWN_TYPE for output in outputs):
-                return UNKNOWN_TYPE
-            if step.as_tuple:
-                return tuple[tuple(outputs)]  # type: ignore[misc]
-            return dict[str, union_type(outputs)]  # type: ignore[misc]
-        into = step.into
-        label = getattr(into, "__name__", repr(into))
-        wanted = _parameters(into)
-        if wanted is not None:
-            types, required, open_ended = wanted
-            for branch in branches:
-                if branch.name in types:
-                    self._edge(
-                        branch.output_type,
-                        types[branch.name],
-                        branch.path,
-                        repr(branch.name),
-                        f"{label}({branch.name}=...)",
-                    )
-                elif not open_ended:
-                    self.faults.append(
-                        Fault(
-                            where=branch.path,
-                            problem=f"{label} takes no {branch.name!r}",
-                            way_out=f"Name the branch as one of: {', '.join(types) or 'nothing'}.",
-                        )
-                    )
-            missing = [name for name in required if name not in {b.name for b in branches}]
-            for name in missing:
-                self.faults.append(
-                    Fault(
-                        where=path,
-                        problem=f"{label} needs {name!r}, and no branch gives it",
-                        way_out=f"Add a branch: .parallel({label}, {name}=block, ...).",
-                    )
-                )
-        return into if inspect.isclass(into) else annotations_of(into)[1]
 
 
 @final
@@ -487,33 +359,3 @@ class _Names:
 
     def path(self, name: str) -> str:
         return f"{self._prefix}/{name}"
-
-
-def _parameters(
-    into: Callable[..., Any],
-) -> tuple[dict[str, object], list[str], bool] | None:
-    """A constructor's keyword types, the required ones, and whether it takes others too."""
-    fields = getattr(into, "model_fields", None)
-    if isinstance(fields, dict):
-        types = {name: field.annotation for name, field in fields.items()}
-        required = [name for name, field in fields.items() if field.is_required()]
-        extra = getattr(into, "model_config", {}).get("extra") == "allow"
-        return types, required, extra
-    try:
-        parameters = inspect.signature(into).parameters
-        target = into.__init__ if inspect.isclass(into) else into
-        hints = get_type_hints(target, include_extras=True)
-    except (NameError, TypeError, ValueError):
-        return None
-    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-    by_name = {
-        name: hints.get(name, UNKNOWN_TYPE)
-        for name, p in parameters.items()
-        if p.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    }
-    needed = [
-        name for name in by_name if parameters[name].default is inspect.Parameter.empty
-    ]
-    return by_name, needed, open_ended
-
-

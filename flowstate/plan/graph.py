@@ -7,7 +7,7 @@ back. Analyses and drawings stand on this; the scheduler never looks at it.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 from flowstate.define.step import BranchStep, LoopStep, RescueStep
@@ -66,17 +66,19 @@ _Ends: TypeAlias = list[tuple[str, str]]
 def view(root: Site) -> GraphView:
     """The picture of a tree of sites."""
     picture = GraphView()
-    start = f"{root.path}:in"
-    _node(picture, root, start, type_name(root.input_type), "start", None, type_name(root.input_type))
+    start = f"{root.path}[in]"
+    _node(
+        picture, root, start, type_name(root.input_type), "start", None, type_name(root.input_type)
+    )
     ends = _lay(picture, root, [(start, "")], None)
-    finish = f"{root.path}:out"
+    finish = f"{root.path}[out]"
     _node(picture, root, finish, type_name(root.output_type), "end", None, "")
     _link(picture, ends, finish)
     return picture
 
 
 def digraph(root: Site) -> networkx.DiGraph[str]:
-    """The picture as a networkx graph; node and edge attributes are the fields above."""
+    """The picture as a frozen networkx graph; node and edge attributes are the fields above."""
     import networkx
 
     picture = view(root)
@@ -89,7 +91,8 @@ def digraph(root: Site) -> networkx.DiGraph[str]:
         graph.add_edge(
             edge.source, edge.target, label=edge.label, checked=edge.checked, failure=edge.failure
         )
-    return graph
+    frozen: networkx.DiGraph[str] = networkx.freeze(graph)
+    return frozen
 
 
 def _node(
@@ -114,16 +117,14 @@ def _node(
 
 def _link(picture: GraphView, ends: _Ends, target: str, *, checked: bool = False) -> None:
     for source, label in ends:
-        picture.edges.append(
-            GraphEdge(source=source, target=target, label=label, checked=checked)
-        )
+        picture.edges.append(GraphEdge(source=source, target=target, label=label, checked=checked))
 
 
 def _lay(picture: GraphView, site: Site, ends: _Ends, group: str | None) -> _Ends:
     """Lay a site after these ends; gives the new ones."""
     skipped: _Ends = []
     if site.condition is not None and site.kind not in ("exit_if", "throw_if"):
-        asked = f"{site.path}:if"
+        asked = f"{site.path}[if]"
         _node(picture, site, asked, f"{site.name}?", "choice", group, "")
         _link(picture, ends, asked)
         ends, skipped = [(asked, "yes")], [(asked, "no")]
@@ -131,7 +132,7 @@ def _lay(picture: GraphView, site: Site, ends: _Ends, group: str | None) -> _End
 
 
 def _body(picture: GraphView, site: Site, ends: _Ends, group: str | None) -> _Ends:
-    checked = site.edge.check is not None
+    checked = site.edge.unproven
     match site.kind:
         case "handler" | "map":
             shape: Shape = "tap" if site.tap else "step" if site.kind == "handler" else "function"
@@ -140,7 +141,11 @@ def _body(picture: GraphView, site: Site, ends: _Ends, group: str | None) -> _En
             return [(site.path, "")]
         case "sequencer":
             picture.groups.append((site.path, site.name, group))
-            return _sequence(picture, site, ends)
+            first_edge = len(picture.edges)
+            ending = _sequence(picture, site, ends)
+            if checked:
+                _dash(picture, ends, first_edge)
+            return ending
         case "parallel" | "race" | "step_any":
             joined: _Ends = []
             for child in site.children:
@@ -158,20 +163,30 @@ def _body(picture: GraphView, site: Site, ends: _Ends, group: str | None) -> _En
                 out += _lay(picture, child, [(site.path, label)], group)
             return out
         case "loop" | "for_each":
-            picture.groups.append((f"{site.path}:body", _turns(site), group))
-            inside = f"{site.path}:body"
-            first, last = f"{site.path}:start", f"{site.path}:end"
-            _node(picture, site, first, "each" if site.kind == "for_each" else "again", "start",
-                  inside, "")
-            _link(picture, ends, first)
+            picture.groups.append((f"{site.path}[body]", _turns(site), group))
+            inside = f"{site.path}[body]"
+            first, last = f"{site.path}[start]", f"{site.path}[end]"
+            _node(
+                picture,
+                site,
+                first,
+                "each" if site.kind == "for_each" else "again",
+                "start",
+                inside,
+                "",
+            )
+            _link(picture, ends, first, checked=checked)
             body = _lay(picture, site.children[0], [(first, "")], inside)
             _node(picture, site, last, "all" if site.kind == "for_each" else "done", "join", inside)
             _link(picture, body, last)
             return [(last, "")]
         case "side_chain":
-            inside = f"{site.path}:side"
+            inside = f"{site.path}[side]"
             picture.groups.append((inside, f"{site.name}: side chain", group))
+            first_edge = len(picture.edges)
             _lay(picture, site.children[0], ends, inside)
+            if checked:
+                _dash(picture, ends, first_edge)
             return ends
         case "wait":
             _node(picture, site, site.path, site.name, "join", group)
@@ -179,6 +194,13 @@ def _body(picture: GraphView, site: Site, ends: _Ends, group: str | None) -> _En
             return [(site.path, "")]
         case "exit_if" | "throw_if" | "rescue":
             raise AssertionError(f"{site.kind} stands only in a sequencer")
+
+
+def _dash(picture: GraphView, ends: _Ends, since: int) -> None:
+    """Mark the edges drawn since then that lead out of these ends as checked."""
+    for number, edge in enumerate(picture.edges[since:], since):
+        if (edge.source, edge.label) in ends:
+            picture.edges[number] = replace(edge, checked=True)
 
 
 def _sequence(picture: GraphView, site: Site, ends: _Ends) -> _Ends:
@@ -199,15 +221,21 @@ def _sequence(picture: GraphView, site: Site, ends: _Ends) -> _Ends:
                 assert isinstance(child.step, RescueStep)
                 names = " | ".join(error.__name__ for error in child.step.errors)
                 rescued = _lay(picture, handler, [], group)
-                entry = picture.nodes[before].id
-                for source in covered[-1:]:
-                    picture.edges.append(
+                # From the last step it covers; from what came in, if those drew nothing.
+                sources = covered[-1:] or [source for source, _ in ends]
+                if len(picture.nodes) == before:
+                    rescued = [(source, names) for source in sources]
+                else:
+                    entry = picture.nodes[before].id
+                    picture.edges += [
                         GraphEdge(source=source, target=entry, label=names, failure=True)
-                    )
+                        for source in sources
+                    ]
                 ends = [*ends, *rescued]
             case _:
                 ends = _lay(picture, child, ends, group)
-        covered += [node.id for node in picture.nodes[before:]]
+        if child.kind != "side_chain":  # its failure is never the chain's
+            covered += [node.id for node in picture.nodes[before:]]
     return [*ends, *exits]
 
 

@@ -15,6 +15,17 @@ _SHAPES: dict[Shape, tuple[str, str]] = {
     "end": ("((", "))"),
 }
 
+_ENTITIES = {
+    "#": "#35;",
+    "&": "#amp;",
+    '"': "#quot;",
+    "<": "#lt;",
+    ">": "#gt;",
+    "`": "#96;",
+    "\\": "#92;",
+}
+"""A backtick opens Markdown, an ampersand an entity of HTML's, a backslash an escape."""
+
 
 def mermaid(root: Site) -> str:
     """
@@ -52,6 +63,4 @@ def mermaid(root: Site) -> str:
 
 def _quoted(text: str) -> str:
     """Text inside Mermaid's double quotes: entities for what would end or open something."""
-    for mark, entity in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
-        text = text.replace(mark, entity)
-    return text
+    return "".join(_ENTITIES.get(mark, mark) for mark in " ".join(text.splitlines()))

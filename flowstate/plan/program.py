@@ -31,7 +31,7 @@ MAP: Final = 2
 MAP_CTX: Final = 3
 """value = fn(value, ctx)"""
 THREAD: Final = 4
-"""value = fn(value) or fn(value, ctx) in a worker thread; ``argument``: (takes_context, abandon)."""
+"""The same in a worker thread; ``argument``: (takes_context, abandon)."""
 FORK: Final = 5
 """Run branches; ``argument`` is a ``Fork``."""
 EACH: Final = 6
@@ -67,7 +67,7 @@ BREATHE: Final = 19
 SIDE: Final = 20
 """Begin side chains; ``argument`` is a ``Side``."""
 WAIT: Final = 21
-"""Wait for the sequencer's own side chains; ``argument``: (its path, timeout, raises)."""
+"""Wait for the sequencer's own side chains; ``argument``: (its paths, timeout, raises)."""
 WAIT_ITEMS: Final = 22
 """Wait until fn(items); ``argument``: (timeout, raises)."""
 

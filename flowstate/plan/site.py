@@ -39,8 +39,15 @@ class Edge:
     """How a value comes in: reshaped by a connector if there is one, checked where unproven."""
 
     connector: Callable[[Any], Any] | None = None
+    enters: object = None
+    """The type to validate what the connector is handed against, or None where that is proven."""
     check: object = None
     """The type to validate what arrives against, or None where the types prove it fits."""
+
+    @property
+    def unproven(self) -> bool:
+        """Whether something on it is checked when it runs."""
+        return self.check is not None or self.enters is not None
 
 
 @final

@@ -14,7 +14,9 @@ from flowstate.define.step import LoopBackStep, LoopStep, RescueStep, Step, step
 from flowstate.errors import Fault
 
 
-def without_loop_backs(name: str, path: str, steps: Sequence[Step]) -> tuple[list[Step], list[Fault]]:
+def without_loop_backs(
+    name: str, path: str, steps: Sequence[Step]
+) -> tuple[list[Step], list[Fault]]:
     """The steps with every slice as a LoopStep, and what kept one from becoming one."""
     if not any(isinstance(step, LoopBackStep) for step in steps):
         return list(steps), []
@@ -68,6 +70,7 @@ def without_loop_backs(name: str, path: str, steps: Sequence[Step]) -> tuple[lis
                 until=False,
                 max_iterations=step.max_iterations,
                 on_exhausted=step.on_exhausted,
+                is_slice=True,
             )
         ]
         names[start:] = [step.step]

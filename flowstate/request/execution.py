@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, final
 
 import anyio
+import anyio.lowlevel
 
 from flowstate.admission.admit import wait_for_turn
 from flowstate.define.flow import Action
@@ -94,6 +95,10 @@ class Execution:
         self.behind: str | None = None
         self.outcome: Outcome | None = None
         self.ran = False
+        self.refusal: Exception | None = None
+        """Why it could not be recorded."""
+        self.recorded = anyio.Event()
+        """Set when it is recorded, or can't be."""
         self.begun = anyio.Event()
         """Set when it runs, or has ended before it could."""
         self.decided = anyio.Event()
@@ -103,10 +108,12 @@ class Execution:
         self._around = surroundings
         self._plan = plan
         self._policy = policy
-        self._place = place
+        self.place = place
+        """Its place on its key; None where nothing is arbitrated."""
         self._record = record
         self._value = value
         self._scope = anyio.CancelScope()
+        self._pumping = anyio.CancelScope(shield=True)
         self._gate = Gate()
         self._fence: Fence | None = None
         """Set when its turn has come: before that a write would fence off the one that runs."""
@@ -143,27 +150,22 @@ class Execution:
 
     def source(self) -> EventSource:
         """Where its events are read."""
-        return EventSource(
-            request_id=self.request_id, store=self.store, ring=self.outbox.ring
-        )
-
-    def abandon(self) -> None:
-        """It could not be recorded and will never run: let whoever waits for it go."""
-        self.outcome = ("interrupted", "it could not be recorded")
-        self.begun.set()
-        self.decided.set()
-        self.over.set()
+        return EventSource(request_id=self.request_id, store=self.store, ring=self.outbox.ring)
 
     async def live(self) -> None:
-        """The task of the request: wait for the turn, run, settle."""
+        """The task of the request: record it, wait for the turn, run, settle."""
+        if not await self._record_first():
+            return
         async with anyio.create_task_group() as group:
             group.start_soon(self._pump)
             try:
                 with self._scope:
                     self.outcome = await self._reach()
             except BaseException:
-                # The Runtime itself is being cancelled; the request can be sent again.
-                self.outcome = ("interrupted", "the Runtime was stopped")
+                # The Runtime itself is being cancelled; the request can be sent again. An output
+                # that has been answered stands: then only side chains are cut off.
+                if self.outcome is None:
+                    self.outcome = ("interrupted", "the Runtime was stopped")
                 raise
             finally:
                 if self.outcome is None:
@@ -172,39 +174,63 @@ class Execution:
 
     # --- the parts of a life --------------------------------------------------------------------
 
+    async def _record_first(self) -> bool:
+        """Record it as accepted; if that fails it leaves no trace, and False."""
+        # Recorded or not, nothing between: whoever sent it is told which.
+        with anyio.CancelScope(shield=True, deadline=anyio.current_time() + SETTLE_TIME) as scope:
+            try:
+                await self.store.commit([PutRequest(record=self._record, expected=())])
+            except Exception as error:
+                self.refusal = error
+        if scope.cancelled_caught:
+            self.refusal = StoreError(
+                f"request {self.request_id!r}: the store did not answer in {SETTLE_TIME:g} s"
+            )
+        if self.refusal is None:
+            self.recorded.set()
+            return True
+        self.outcome = ("interrupted", "it could not be recorded")
+        try:
+            if self.place is not None:
+                with anyio.CancelScope(shield=True):
+                    await self._around.lease.give_back(self.place)
+        finally:
+            self._let_go()
+        return False
+
     async def _reach(self) -> Outcome:
         """Run it when its turn has come; gives how it ended, unless it was cancelled."""
         try:
-            if self._place is not None:
+            if self.place is not None:
                 await wait_for_turn(
-                    self._around.lease, self._policy, self._place, self.request_id, self._waits
+                    self._around.lease, self._policy, self.place, self.request_id, self._waits
                 )
             if self._around.slots is None:
                 return await self._run()
             async with self._around.slots:
                 return await self._run()
         except Exception as error:
+            await anyio.lowlevel.checkpoint_if_cancelled()
             return ("failed", error)
 
     async def _run(self) -> Outcome:
         self.behind = None
         self._book.settle_open(self._own)
-        if self._place is not None:
-            self._fence = Fence(key=self._place.key, token=self._place.ticket)
+        if self.place is not None:
+            self._fence = Fence(key=self.place.key, token=self.place.ticket)
             self.outbox.fence = self._fence
         await self._move("start")
         self.ran = True
         self.begun.set()
         frame = Frame(self._plan.program, self._services, self._gate)
         if not self._plan.program.has_side_chains:
-            return ("completed", await execute(frame, self._value))
+            return await self._main_chain(frame)
         # The main chain's end is the output's; side chains may go on, and the place is held.
-        outcome: Outcome
         async with self._services.side_chains:
             try:
-                outcome = ("completed", await execute(frame, self._value))
-            except Exception as error:
-                outcome = ("failed", error)
+                outcome = await self._main_chain(frame)
+                # A run whose items can't be stored has failed.
+                await self.outbox.flushed()
             except BaseException:
                 self._gate.close()
                 raise
@@ -221,6 +247,23 @@ class Execution:
                 self._gate.close()
         return outcome
 
+    async def _main_chain(self, frame: Frame) -> Outcome:
+        """Run the main chain; gives how it ended, unless it was cancelled."""
+        outcome: Outcome
+        try:
+            outcome = ("completed", await execute(frame, self._value))
+        except Exception as error:
+            outcome = ("failed", error)
+        # What comes of code that swallowed a cancellation, or that failed while it was being
+        # stopped, is discarded; an error is told first.
+        try:
+            await anyio.lowlevel.checkpoint_if_cancelled()
+        except BaseException:
+            if outcome[0] == "failed":
+                self._tell(outcome[1])
+            raise
+        return outcome
+
     async def _waits(self, behind: str) -> None:
         self.behind = behind
         self._book.status(self._own).show(f"Waiting behind request {behind}…")
@@ -232,29 +275,42 @@ class Execution:
         assert self.outcome is not None
         with anyio.CancelScope(shield=True, deadline=anyio.current_time() + SETTLE_TIME):
             try:
-                self._tell_failure()
+                if self.outcome[0] == "failed":
+                    self._tell(self.outcome[1])
                 self._book.close()
+                # The last items first: a run whose items can't be stored has failed.
+                await self.outbox.close()
                 self.begun.set()
                 self.decided.set()
-                await self.outbox.close()
                 await self._move(_EVENTS[self.outcome[0]])
             except Exception as error:
                 self._services.log.error("request_not_recorded", error=str(error))
             finally:
-                if self._place is not None:
-                    await self._around.lease.give_back(self._place)
-                self.begun.set()
-                self.decided.set()
-                self.over.set()
+                try:
+                    if self.place is not None:
+                        await self._around.lease.give_back(self.place)
+                finally:
+                    self._let_go()
 
-    def _tell_failure(self) -> None:
-        match self.outcome:
-            case ("failed", Exception() as error):
-                where = path_of(error) or self._plan.name
-                self._book.writer(where, where.rsplit("/", 1)[-1]).add(
-                    ErrorReport(code=type(error).__name__, message=str(error) or repr(error)),
-                    status="failed",
-                )
+    def _let_go(self) -> None:
+        """It is over: let go whoever waits for it, and the pump if the store holds it up."""
+        status = after(self._record.status, _EVENTS[self.outcome[0]]) if self.outcome else None
+        if status is not None and self._record.status not in ENDED:
+            # Not stored, but this is how it ended.
+            self._record = replace(self._record, status=status)
+        self._pumping.cancel()
+        self.recorded.set()
+        self.begun.set()
+        self.decided.set()
+        self.over.set()
+
+    def _tell(self, error: Exception) -> None:
+        """An error as an item, at the step that it came from."""
+        where = path_of(error) or self._plan.name
+        self._book.writer(where, where.rsplit("/", 1)[-1]).add(
+            ErrorReport(code=type(error).__name__, message=str(error) or repr(error)),
+            status="failed",
+        )
 
     async def _move(self, event: RequestEvent) -> None:
         """Record the next status, with the outcome if it is the last."""
@@ -271,12 +327,13 @@ class Execution:
 
     async def _pump(self) -> None:
         # Ended by `outbox.close`, also while the Runtime is being cancelled.
-        with anyio.CancelScope(shield=True):
+        with self._pumping:
             await self.outbox.pump()
 
     def _store_failed(self, error: Exception) -> None:
         self._services.log.error("items_not_stored", error=str(error))
-        if self.outcome is None:
+        # An output that has been answered stands; one that hasn't is not.
+        if not self.decided.is_set() and (self.outcome is None or self.outcome[0] == "completed"):
             self.outcome = (
                 "failed",
                 error if isinstance(error, StoreError) else StoreError(str(error)),

@@ -19,7 +19,13 @@ from flowstate.admission.admit import take_place
 from flowstate.admission.key import admission_key
 from flowstate.define.flow import Action, Flow
 from flowstate.define.policy import Policy
-from flowstate.errors import DefinitionError, RequestError, RuntimeClosed
+from flowstate.errors import (
+    DefinitionError,
+    InvalidValue,
+    RequestError,
+    RuntimeClosed,
+    VersionConflict,
+)
 from flowstate.ids import Identity, IdSource, RequestId, SessionId, random_id
 from flowstate.lease.memory import MemoryLease
 from flowstate.lease.protocol import LeaseBackend
@@ -30,7 +36,7 @@ from flowstate.request.run import Run
 from flowstate.request.stored_value import stored_input
 from flowstate.store.opening import open_store
 from flowstate.store.protocol import Store
-from flowstate.store.record import PutRequest, RequestRecord
+from flowstate.store.record import RequestRecord
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -129,6 +135,9 @@ class Runtime:
         if kind is not None:
             for execution in tuple(self._live.values()):
                 execution.cancel("the Runtime was left by an error")
+        if not isinstance(error, anyio.get_cancelled_exc_class()):
+            # Not handed on: the group would wrap the host's own error into a group of one.
+            kind = error = traceback = None
         try:
             return await group.__aexit__(kind, error, traceback)
         finally:
@@ -177,9 +186,7 @@ class Runtime:
             StoreError: the request could not be recorded; it did not start.
         """
         flow, plan, policy = self._known(action)
-        around, group = self._around, self._group
-        if around is None or group is None:
-            raise RuntimeClosed(f"dispatch of {action.name!r}")
+        self._opened(action)
         where = f"{flow.kind}.{action.name} (input)"
         check = checker(plan.input_type, where)
         if check is not None:
@@ -188,14 +195,13 @@ class Runtime:
         identity = Identity(
             session_id=SessionId(session), tenant_id=tenant, user_id=user, org_id=org
         )
+        _check_ids(action.name, session, user=user, tenant=tenant, org=org, request_id=request_id)
         if request_id is not None and (known := self._live.get(request_id)) is not None:
             return self._again(known, action, identity)
-        new_id = RequestId(request_id or self._ids("req"))
+        new_id = RequestId(self._ids("req") if request_id is None else request_id)
         if request_id is not None and await self._store.request(new_id) is not None:
             raise RequestError(new_id, f"request {new_id!r} has ended already: use another id")
-        place = await take_place(
-            self._lease, policy, admission_key(policy.key, identity), new_id, action.name
-        )
+        key = admission_key(policy.key, identity)
         now = self._clock()
         record = RequestRecord(
             id=new_id,
@@ -207,6 +213,16 @@ class Runtime:
             created_at=now,
             updated_at=now,
         )
+        place = await take_place(self._lease, policy, key, new_id, action.name)
+        # From here to the start of its task nothing waits: nothing can come between.
+        known = self._live.get(new_id)
+        if known is not None or self._group is None:
+            # Sent twice at the same moment, or the Runtime was left.
+            if place is not None and (known is None or known.place != place):
+                await self._lease.give_back(place)
+            if known is not None:
+                return self._again(known, action, identity)
+        around, group = self._opened(action)
         execution = Execution(
             around,
             flow=flow.kind,
@@ -217,22 +233,20 @@ class Runtime:
             record=record,
             value=value,
         )
-        if (known := self._live.get(new_id)) is not None:
-            # Sent twice at the same moment: both took the same place, one of them runs.
-            return self._again(known, action, identity)
         self._live[new_id] = execution
-        # Recorded and started, or neither: a caller that is cancelled here leaves nothing half-done.
+        group.start_soon(self._live_through, execution, name=f"flowstate request {new_id}")
+        # A caller that is cancelled meanwhile is given its run all the same: it has been sent.
         with anyio.CancelScope(shield=True):
-            try:
-                await self._store.commit([PutRequest(record=record)])
-            except BaseException:
-                del self._live[new_id]
-                execution.abandon()
-                if place is not None:
-                    await self._lease.give_back(place)
-                raise
-            group.start_soon(self._live_through, execution, name=f"flowstate request {new_id}")
-        return Run(execution)
+            await execution.recorded.wait()
+        match execution.refusal:
+            case None:
+                return Run(execution)
+            case VersionConflict():
+                raise RequestError(
+                    new_id, f"request {new_id!r} is known to the store: use another id"
+                ) from execution.refusal
+            case error:
+                raise error
 
     async def _live_through(self, execution: Execution) -> None:
         try:
@@ -248,6 +262,11 @@ class Runtime:
             )
         return Run(known)
 
+    def _opened(self, action: Action[Any, Any]) -> tuple[Surroundings, TaskGroup]:
+        if self._around is None or self._group is None:
+            raise RuntimeClosed(f"dispatch of {action.name!r}")
+        return self._around, self._group
+
     def _known(self, action: Action[Any, Any]) -> tuple[Flow, Plan[Any, Any], Policy]:
         try:
             return self._plans[action]
@@ -257,6 +276,15 @@ class Runtime:
                 "no flow of this Runtime has it",
                 "Hand its flow to Runtime(...).",
             ) from None
+
+
+def _check_ids(action: str, session: object, **others: object) -> None:
+    """Refuse an id that is no text: 5 and "5" would meet wherever one is made of the other."""
+    for label, given in (("session", session), *others.items()):
+        if not isinstance(given, str) and (given is not None or label == "session"):
+            raise InvalidValue(
+                f"dispatch of {action!r}, {label}", "str", type(given).__name__, "an id is a text"
+            )
 
 
 def _epoch_ms() -> int:

@@ -10,20 +10,21 @@ see it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from typing import Any, final
 
 import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from flowstate.errors import InvalidValue
+from flowstate.item.content import ErrorReport
 from flowstate.plan.program import Each, Fork, Place, Program
-from flowstate.run.attribution import note_path
+from flowstate.run.attribution import note_path, path_of
+from flowstate.run.entries import entries_of
 from flowstate.run.frame import Execute, Frame
 from flowstate.run.gate import Gate
 from flowstate.run.ready import Ready
+from flowstate.run.slice import breathe
 
 
 async def fork(
@@ -35,7 +36,7 @@ async def fork(
     ready = Ready(len(what.programs), "race" if what.mode == "race" else "all", what.limit)
     work = _Work(execute, frame, place, turns, ready, what.programs, None, value)
     await work.run()
-    results = ready.outcome(frame.path(place, turns) if ready.stopped else "")
+    results = ready.outcome("" if ready.complete else frame.path(place, turns))
     return results[0] if what.mode == "race" else what.collect(results)
 
 
@@ -43,19 +44,13 @@ async def each(
     execute: Execute, frame: Frame, place: Place, turns: tuple[int, ...], what: Each, value: Any
 ) -> Any:
     """Run a program on every entry of a value."""
-    entries = value if what.connector is None else what.connector(value)
-    if not isinstance(entries, Iterable):
-        raise InvalidValue(
-            frame.path(place, turns), "something to go through", type(entries).__name__,
-            "for_each needs a list or another iterable",
-        )
-    listed = list(entries)
+    listed = entries_of(frame, place, turns, what.connector, value, "for_each")
     ready = Ready(len(listed), "all", what.limit)
     if not listed:
         return []
     work = _Work(execute, frame, place, turns, ready, None, what.program, listed)
     await work.run()
-    return ready.outcome(frame.path(place, turns) if ready.stopped else "")
+    return ready.outcome("" if ready.complete else frame.path(place, turns))
 
 
 async def _in_order(
@@ -63,9 +58,7 @@ async def _in_order(
 ) -> Any:
     ready = Ready(len(what.programs), "any")
     while (index := ready.take()) is not None:
-        branch = Frame(
-            what.programs[index], frame.services, frame.gate, frame, place, turns
-        )
+        branch = Frame(what.programs[index], frame.services, frame.gate, frame, place, turns)
         try:
             result = await execute(branch, value)
         except Exception as error:
@@ -81,8 +74,19 @@ async def _in_order(
 class _Work:
     """One fork under way: its machine, its gate and its workers."""
 
-    __slots__ = ("above", "coming", "execute", "gate", "group", "place", "program", "programs",
-                 "ready", "turns", "value")
+    __slots__ = (
+        "above",
+        "coming",
+        "execute",
+        "gate",
+        "group",
+        "place",
+        "program",
+        "programs",
+        "ready",
+        "turns",
+        "value",
+    )
 
     def __init__(
         self,
@@ -135,13 +139,16 @@ class _Work:
         program = self.program
         # One async handler on every entry needs no frame until something is raised.
         solo = None
-        if program is not None and self.above.services.listener is None:
+        if program is not None and self.above.services.listener is None and not self.above.limits:
             solo = program.solo
+        held_since = 0.0
         while not gate.closed and (index := ready.take()) is not None:
             if self.coming < 2 and ready.more:
                 self._call_workers()
             own = gate
             try:
+                if not index & 63:
+                    held_since = await breathe(held_since)
                 if solo is None or program is None:
                     inner = self._frame(index)
                     own = inner.gate
@@ -155,6 +162,8 @@ class _Work:
             except Exception as error:
                 if solo is not None and program is not None:
                     note_path(error, self._frame(index), program.places[0], (), self.value[index])
+                if gate.closed:
+                    self._tell_late(error)
                 stop = ready.failed(index, error)
             except BaseException:
                 ready.cancelled()
@@ -168,9 +177,17 @@ class _Work:
             if stop:
                 self._stop()
                 return
-            if copy_context() != base:
+            if _changed(base):
                 self._call_workers()
                 return
+
+    def _tell_late(self, error: Exception) -> None:
+        """A branch failed while it was being stopped: nobody is raised this, so it is an item."""
+        path = path_of(error) or self.above.path(self.place, self.turns)
+        self.above.services.book.writer(path, self.place.site.name).add(
+            ErrorReport(code=type(error).__name__, message=str(error) or repr(error)),
+            status="failed",
+        )
 
     def _stop(self) -> None:
         self.gate.close()
@@ -191,3 +208,12 @@ class _Work:
         return Frame(
             self.program, above.services, gate, above, self.place, self.turns, "item", index
         )
+
+
+def _changed(base: Context) -> bool:
+    """Whether a context variable has another value than in ``base``."""
+    try:
+        return copy_context() != base
+    except Exception:
+        # Two values that are not the same object and don't let themselves be compared.
+        return True

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
+from anyio import CancelScope
+
 from flowstate.plan.program import Place, Program
 from flowstate.run.gate import Gate
 
@@ -24,8 +26,19 @@ Part: TypeAlias = tuple[str, str]
 class Frame:
     """One execution of one program."""
 
-    __slots__ = ("above", "attempt", "container", "gate", "kind", "number", "place", "program", "services",
-                 "turns")
+    __slots__ = (
+        "above",
+        "attempt",
+        "container",
+        "gate",
+        "kind",
+        "limits",
+        "number",
+        "place",
+        "program",
+        "services",
+        "turns",
+    )
 
     def __init__(
         self,
@@ -54,6 +67,24 @@ class Frame:
         self.attempt = attempt
         self.container: str | None = None if above is None else above.container
         """The id of the container item around it, if any."""
+        self.limits: tuple[CancelScope, ...] = () if above is None else above.limits
+        """The timeouts and deadlines around it that its own task runs under."""
+
+    def twin(self) -> Frame:
+        """The same place, for what stands inside a container or a limit there."""
+        twin = Frame(
+            self.program,
+            self.services,
+            self.gate,
+            self.above,
+            self.place,
+            self.turns,
+            self.kind,
+            self.number,
+            self.attempt,
+        )
+        twin.container, twin.limits = self.container, self.limits
+        return twin
 
     def parts(self) -> list[Part]:
         """The dynamic parts of every path in this frame, outermost first."""
@@ -74,15 +105,13 @@ class Frame:
         path = static
         for prefix, text in reversed([*self.parts(), *turn_parts(place, turns)]):
             if len(prefix) <= len(static):
-                path = f"{prefix}/{text}{path[len(prefix):]}"
+                path = f"{prefix}/{text}{path[len(prefix) :]}"
         return path
 
 
 def turn_parts(place: Place, turns: Sequence[int]) -> list[Part]:
     """The parts that the loops around a place add, outermost first."""
-    return [
-        (path, f"iter[{turn}]") for (path, _), turn in zip(place.turns, turns, strict=False)
-    ]
+    return [(path, f"iter[{turn}]") for (path, _), turn in zip(place.turns, turns, strict=False)]
 
 
 def turns_at(place: Place, stack: Sequence[Any]) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 from flowstate.define.retry import Retry
 from flowstate.errors import TimedOut
@@ -35,12 +36,14 @@ async def _in_container(
     block = what.block
     assert block.container is not None
     step = frame.services.book.writer(
-        lambda: frame.path(place, turns), place.site.name, block.visibility, block.transient,
+        lambda: frame.path(place, turns),
+        place.site.name,
+        block.visibility,
+        block.transient,
         frame.container,
     )
     group = step.open(Container(label=block.container, kind="block"))
-    inner = Frame(frame.program, frame.services, frame.gate, frame.above, frame.place, frame.turns,
-                  frame.kind, frame.number, frame.attempt)
+    inner = frame.twin()
     inner.container = group.id
     try:
         result = await _with_status(execute, inner, place, turns, what, value)
@@ -71,14 +74,15 @@ async def _with_status(
 
 
 async def _within_deadline(
-    execute: Execute,
-    frame: Frame, place: Place, turns: tuple[int, ...], what: Guard, value: Any
+    execute: Execute, frame: Frame, place: Place, turns: tuple[int, ...], what: Guard, value: Any
 ) -> Any:
     seconds = what.block.deadline
     if seconds is None:
         return await _attempts(execute, frame, place, turns, what, value)
     with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
-        result = await _attempts(execute, frame, place, turns, what, value)
+        inner = frame.twin()
+        inner.limits = (*frame.limits, scope)
+        result = await _attempts(execute, inner, place, turns, what, value)
         if not scope.cancel_called:
             return result
     # Either the limit cancelled it, or it swallowed that and returned: both are too late.
@@ -98,10 +102,13 @@ async def _attempts(
             if retry is None or attempt >= retry.attempts or not isinstance(error, retry.retry_on):
                 gate.leave()
                 raise
-            attempt += 1
             # What the failed attempt began beside itself must not run beside the next one.
-            await frame.services.side_chains.end_beneath(gate)
+            gate.close()
             gate.leave()
+            # A cancel that came meanwhile goes first: there will be no next one.
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            await frame.services.side_chains.end_beneath(gate)
+            attempt += 1
             delay = retry.delay_before(attempt, frame.services.random.random())
             _tell(frame, place, turns, attempt, delay, error, retry)
             await anyio.sleep(delay)
@@ -133,11 +140,16 @@ def _tell(
     block = place.site.block
     declared = None if block is None else block.visibility
     frame.services.book.writer(path, place.site.name, declared).add(
-        RetryNote(attempt=attempt, of=retry.attempts, delay=delay, error=type(error).__name__,
-                  text=text)
+        RetryNote(
+            attempt=attempt, of=retry.attempts, delay=delay, error=type(error).__name__, text=text
+        )
     )
     frame.services.log.info(
-        "retry", path=path, attempt=attempt, of=retry.attempts, delay=round(delay, 3),
+        "retry",
+        path=path,
+        attempt=attempt,
+        of=retry.attempts,
+        delay=round(delay, 3),
         error=type(error).__name__,
     )
 
@@ -167,6 +179,7 @@ async def _attempt(
     if seconds is None:
         return await execute(inner, value)
     with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
+        inner.limits = (*inner.limits, scope)
         result = await execute(inner, value)
         if not scope.cancel_called:
             return result

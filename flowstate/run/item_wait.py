@@ -12,10 +12,10 @@ from flowstate.run.services import Services
 
 
 async def wait_for_items(
-    services: Services, condition: Callable[[Sequence[Item]], bool], timeout: float | None
+    services: Services, condition: Callable[[Sequence[Item]], bool], seconds: float | None
 ) -> bool:
     """Return True once the condition holds for the items made so far; False if time ran out."""
-    with anyio.move_on_after(timeout):
+    with anyio.move_on_after(seconds):
         reader = services.read_events()
         items: dict[str, Item] = {}
         if condition(()):

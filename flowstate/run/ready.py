@@ -30,8 +30,17 @@ Mode: TypeAlias = Literal["all", "any", "race"]
 class Ready:
     """The machine of one fork. Not started: ``take`` it. Started: report it exactly once."""
 
-    __slots__ = ("_errors", "_limit", "_mode", "_next", "_running", "_winner", "count", "results",
-                 "stopped")
+    __slots__ = (
+        "_errors",
+        "_limit",
+        "_mode",
+        "_next",
+        "_running",
+        "_winner",
+        "count",
+        "results",
+        "stopped",
+    )
 
     def __init__(self, count: int, mode: Mode, limit: int | None = None) -> None:
         self.count = count
@@ -55,6 +64,11 @@ class Ready:
     def more(self) -> bool:
         """Whether another segment may start now."""
         return not self.stopped and self._next < self.count and self._running < self._limit
+
+    @property
+    def complete(self) -> bool:
+        """Whether ``outcome`` has results to give, and nothing to raise."""
+        return not self._errors if self._mode == "all" else self._winner is not None
 
     def take(self) -> int | None:
         """The next segment that may start, in declared order; None if none may now."""

@@ -52,9 +52,9 @@ from flowstate.run.attribution import note_path
 from flowstate.run.fork import each, fork
 from flowstate.run.frame import Frame, turns_at
 from flowstate.run.guard import guard
+from flowstate.run.item_wait import wait_for_items
 from flowstate.run.node_context import NodeContext
 from flowstate.run.routing import choose
-from flowstate.run.item_wait import wait_for_items
 from flowstate.run.side_chains import begin
 from flowstate.run.slice import breathe
 
@@ -85,9 +85,7 @@ async def execute(frame: Frame, value: Any) -> Any:
                     result = await fn(value)
                 elif code == CALL_CTX:
                     place = places[pc]
-                    ctx = NodeContext(
-                        frame, place, turns_at(place, stack) if place.turns else ()
-                    )
+                    ctx = NodeContext(frame, place, turns_at(place, stack) if place.turns else ())
                     try:
                         result = await fn(value, ctx)
                     finally:
@@ -183,7 +181,10 @@ async def execute(frame: Frame, value: Any) -> Any:
                     continue
                 elif code == WAIT:
                     path, seconds, raises = argument
-                    if not await frame.services.side_chains.wait_for(frame, path, seconds) and raises:
+                    if (
+                        not await frame.services.side_chains.wait_for(frame, path, seconds)
+                        and raises
+                    ):
                         raise TimedOut(
                             frame.path(places[pc], turns_at(places[pc], stack)),
                             "wait for side chains",

@@ -16,8 +16,10 @@ from anyio.abc import TaskGroup
 from flowstate.item.content import ErrorReport
 from flowstate.plan.program import Place, Program, Side
 from flowstate.run.attribution import path_of
+from flowstate.run.entries import entries_of
 from flowstate.run.frame import Execute, Frame
 from flowstate.run.gate import Gate
+
 
 def begin(
     execute: Execute, frame: Frame, place: Place, turns: tuple[int, ...], what: Side, value: Any
@@ -27,7 +29,7 @@ def begin(
     if not what.each:
         chains.begin(execute, frame, place, turns, what.program, value, None)
         return
-    entries = value if what.connector is None else what.connector(value)
+    entries = entries_of(frame, place, turns, what.connector, value, "for_each_side_chain")
     for number, entry in enumerate(entries):
         chains.begin(execute, frame, place, turns, what.program, entry, number)
 
@@ -82,6 +84,7 @@ class SideChains:
             None if number is None else "item",
             number or 0,
         )
+        inner.limits = ()  # It runs in a task of its own; its gate tells it when to stop.
         self.begun += 1
         self._running.add(chain)
         self._group.start_soon(self._run, execute, chain, inner, value)
@@ -109,15 +112,17 @@ class SideChains:
         while self._running:
             await next(iter(self._running)).ended.wait()
 
-    async def wait_for(self, frame: Frame, sequencer_path: str, timeout: float | None) -> bool:
+    async def wait_for(
+        self, frame: Frame, sequencer: frozenset[str], seconds: float | None
+    ) -> bool:
         """Wait for those that this execution of a sequencer began; False if time ran out first."""
-        with anyio.move_on_after(timeout):
+        with anyio.move_on_after(seconds):
             while True:
                 own = [
                     chain
                     for chain in self._running
                     if chain.frame is frame
-                    and chain.place.site.path.rpartition("/")[0] == sequencer_path
+                    and chain.place.site.path.rpartition("/")[0] in sequencer
                 ]
                 if not own:
                     return True

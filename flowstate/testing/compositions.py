@@ -171,17 +171,23 @@ def _extend(
         case "for_each":
             size = draw(st.integers(0, 5))
             bound = draw(st.sampled_from([None, 1, 2, 16]))
-            return built.map(_spread(size)).for_each(draw(inner), max_concurrency=bound).map(
-                _sum_in_order
+            return (
+                built.map(_spread(size))
+                .for_each(draw(inner), max_concurrency=bound)
+                .map(_sum_in_order)
             )
         case "do_until":
             return built.do_until(
-                draw(conditions()), draw(inner), max_iterations=draw(st.integers(1, 4)),
+                draw(conditions()),
+                draw(inner),
+                max_iterations=draw(st.integers(1, 4)),
                 on_exhausted=draw(st.sampled_from(["keep", "raise"])),
             )
         case "do_while":
             return built.do_while(
-                draw(conditions()), draw(inner), max_iterations=draw(st.integers(1, 4)),
+                draw(conditions()),
+                draw(inner),
+                max_iterations=draw(st.integers(1, 4)),
                 on_exhausted=draw(st.sampled_from(["keep", "raise"])),
             )
         case "branch":
@@ -223,9 +229,7 @@ def _extend(
             raise AssertionError(method)
 
 
-def _looped_back(
-    draw: st.DrawFn, built: Sequencer[Any, Any, Any]
-) -> Sequencer[Any, Any, Any]:
+def _looped_back(draw: st.DrawFn, built: Sequencer[Any, Any, Any]) -> Sequencer[Any, Any, Any]:
     """The sequencer with a loop_back to any step it may go back to."""
     steps, faults = without_loop_backs("", "", built.steps)
     starts = []

@@ -34,9 +34,7 @@ def instrumented(program: Program, wrap: Wrap) -> Program:
         code, fn, exact, check, argument = instruction
         if code in (CALL, CALL_CTX):
             fn = wrap(place, fn, True)
-        elif code in (MAP_CTX, THREAD):
-            fn = wrap(place, fn, False)
-        elif fn is not None and place.site.kind == "handler" and _is_own(place, fn):
+        elif code in (MAP_CTX, THREAD) or fn is not None and place.site.kind == "handler" and _is_own(place, fn):
             fn = wrap(place, fn, False)
         match argument:
             case Fork(programs=programs):

@@ -92,8 +92,13 @@ def _within_bounds(plan: Plan[Any, Any], run: Simulation, seed: int) -> None:
         if site.kind != "for_each" or bound is None:
             continue
         body = site.children[0]
-        nested = [s for s in sites(plan.root) if s.kind in ("for_each", "parallel", "race")
-                  and s is not site and site.path.startswith(s.path)]
+        nested = [
+            s
+            for s in sites(plan.root)
+            if s.kind in ("for_each", "parallel", "race")
+            and s is not site
+            and site.path.startswith(s.path)
+        ]
         if body.kind == "handler" and not nested and run.peaks.get(body.path, 0) > bound:
             raise LawBroken(
                 f"{site.path}: {run.peaks[body.path]} ran side by side, max_concurrency={bound}, "

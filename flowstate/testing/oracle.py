@@ -154,9 +154,7 @@ async def _step(step: Step, value: Any) -> list[Outcome]:
             case RescueStep() | WaitStep() | WaitConditionStep():
                 return [("run", value)]
             case SideChainStep():
-                if step.connector is not None and (
-                    step.condition is None or step.condition(value)
-                ):
+                if step.connector is not None and (step.condition is None or step.condition(value)):
                     step.connector(value)
                 return [("run", value)]
             case LoopBackStep():

@@ -15,6 +15,7 @@ import anyio.lowlevel
 from flowstate.define.block import Failure
 from flowstate.define.handler import Handler, make_handler
 
+
 def scripted_block(
     name: str,
     act: Callable[[int], int],
