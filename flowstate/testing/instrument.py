@@ -32,9 +32,10 @@ def instrumented(program: Program, wrap: Wrap) -> Program:
     instructions = []
     for instruction, place in zip(program.instructions, program.places, strict=True):
         code, fn, exact, check, argument = instruction
+        own = place.site.kind == "handler" and _is_own(place, fn)
         if code in (CALL, CALL_CTX):
             fn = wrap(place, fn, True)
-        elif code in (MAP_CTX, THREAD) or fn is not None and place.site.kind == "handler" and _is_own(place, fn):
+        elif code in (MAP_CTX, THREAD) or own:
             fn = wrap(place, fn, False)
         match argument:
             case Fork(programs=programs):
@@ -50,4 +51,4 @@ def instrumented(program: Program, wrap: Wrap) -> Program:
 
 def _is_own(place: Place, fn: Any) -> bool:
     """Whether this is the handler's function, and not its connector or condition."""
-    return fn is getattr(place.site.block, "fn", None)
+    return fn is not None and fn is getattr(place.site.block, "fn", None)
