@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
 
 from pydantic import BaseModel
-from structlog.typing import FilteringBoundLogger
 
 from flowstate.ids import Identity, RequestId
 from flowstate.item.writer import ItemWriter, StatusLine
 
 if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
     from flowstate.define.capability import Capability
     from flowstate.define.tool import Tool
 

@@ -18,6 +18,7 @@ WIRE = ConfigDict(
     alias_generator=to_camel,
     validate_by_name=True,
     validate_by_alias=True,
+    defer_build=True,  # a model's schema is built when one is first made, not on import
 )
 """The wire form that every model of this package shares."""
 

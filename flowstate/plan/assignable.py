@@ -486,7 +486,7 @@ def _generic_fits(
         return _UNKNOWN if dict in _bases(cls) else _NO
     if _is_typed_dict(cls):
         return _typed_dict_fits(given, target, walk)
-    if cls is type and target_cls is type:
+    if cls is type and target_cls is type and wants is not None:
         return _type_fits(args, wants, walk)
     if cls is type and args is not None:
         cls, args = (type(args[0]) if _is_class(args[0]) else type), None
@@ -561,9 +561,7 @@ _SENT_INTO = frozenset(
 )
 
 
-def _type_fits(args: _Arguments | None, wants: _Arguments | None, walk: _Walk) -> Verdict:
-    if wants is None:
-        return _YES
+def _type_fits(args: _Arguments | None, wants: _Arguments, walk: _Walk) -> Verdict:
     has, want = (UNKNOWN_TYPE if args is None else args[0]), wants[0]
     if _is_class(has) and _is_class(want) and _is_promoted(has, want):
         return _NO  # a float may be an int, but the class int isn't the class float
@@ -631,19 +629,18 @@ def _seen_as(cls: type, args: _Arguments | None, target: type, count: int) -> _A
         return args
     if cls in _ENTRIES:
         return (_ENTRIES[cls],)
-    if tuple in _bases(cls):
-        if target is not tuple:
-            items = _seen_as(cls, args, tuple, 0)
-            return None if items is None else (union_of(*_without_dots(items)),)
-        if hasattr(cls, "_fields") and tuple in _bases(cls)[1:2]:
-            hints = _hints(cls)
-            return tuple(hints.get(name, UNKNOWN_TYPE) for name in cast("Any", cls)._fields)
+    if cls is tuple:
+        return None if args is None else (union_of(*_without_dots(args)),)
+    values = _bound_to(variables, args)
+    if hasattr(cls, "_fields") and tuple in _bases(cls)[1:2] and _is_subclass(tuple, target):
+        fields = [_hints(cls).get(name, UNKNOWN_TYPE) for name in cast("Any", cls)._fields]
+        items = tuple(_substituted(each, values) for each in fields)
+        return _seen_as(tuple, items, target, count)
     if args is not None and cls in _STATED_BASES:
         base_cls, arguments = _STATED_BASES[cls]
         return _seen_as(base_cls, arguments(args), target, count)
     if args is not None and not variables and cls.__module__ in _LIKE_ARGUMENTS:
         return args[:count]
-    values = _bound_to(variables, args)
     for base in cls.__dict__.get("__orig_bases__", cls.__bases__):
         found = _generic(base)
         if found is None or not _is_subclass(found[0], target):

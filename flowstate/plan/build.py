@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
@@ -23,6 +24,7 @@ from flowstate.plan.expand import Expansion
 from flowstate.plan.program import Program
 from flowstate.plan.site import Site, sites
 from flowstate.plan.typename import type_name
+from flowstate.plan.validator import checker
 
 if TYPE_CHECKING:
     import networkx
@@ -53,6 +55,20 @@ class Plan(Generic[I_contra, O_co]):
     def output_type(self) -> object:
         """The annotation of what comes out, worked out from its steps."""
         return self.root.output_type
+
+    @cached_property
+    def _input_check(self) -> Callable[[Any], Any] | None:
+        return checker(self.input_type, f"{self.name} (input)")
+
+    def checked_input(self, value: I_contra) -> I_contra:  # type: ignore[misc]
+        """
+        The value, if it fits the plan's input.
+
+        Raises:
+            InvalidValue: it doesn't.
+        """
+        check = self._input_check
+        return value if check is None else check(value)  # type: ignore[no-any-return]
 
     @cached_property
     def graph(self) -> networkx.DiGraph[str]:

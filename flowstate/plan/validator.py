@@ -9,11 +9,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections import abc
 from collections.abc import Callable
-from typing import Any, get_origin
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+from pydantic import (
+    BaseModel,
+    InstanceOf,
+    PydanticSchemaGenerationError,
+    PydanticUserError,
+    TypeAdapter,
+)
 from pydantic import ValidationError as PydanticError
+from pydantic_core import SchemaError
 
 from flowstate.define.block import Failure
 from flowstate.define.unknown import UNKNOWN_TYPE
@@ -92,11 +101,10 @@ def _hashable(annotation: object) -> _Hashable:
 @functools.lru_cache(maxsize=4096)
 def _validate_with(key: _Hashable) -> Callable[[Any], Any]:
     """One validator a type: making an adapter costs 10 to 160 µs."""
-    annotation: Any = key.annotation
-    origin = get_origin(annotation)
-    if annotation is Failure or origin is Failure:
+    if key.annotation is Failure or get_origin(key.annotation) is Failure:
         # Made by the engine itself, around any exception.
         return lambda value: value
+    annotation: Any = _as_checked(key.annotation)
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(annotation)
         return functools.partial(adapter.validate_python, strict=True)
@@ -108,8 +116,34 @@ def _validate_with(key: _Hashable) -> Callable[[Any], Any]:
     try:
         adapter = TypeAdapter(annotation, config={"arbitrary_types_allowed": True})
         return functools.partial(adapter.validate_python, strict=True)
-    except (PydanticUserError, PydanticSchemaGenerationError):
+    except (PydanticUserError, PydanticSchemaGenerationError, SchemaError):
+        # A protocol that can't be asked about at run time, say.
         return lambda value: value
+
+
+def _as_checked(annotation: Any) -> Any:
+    """
+    The annotation with those abstract collections that pydantic would not hand on as they are.
+
+    Of an ``Iterable`` it makes an iterator that can be gone through once, and it takes no set for
+    a ``Set``. What an iterable holds is proven where it is gone through.
+    """
+    origin, args = get_origin(annotation), get_args(annotation)
+    kind = origin or annotation
+    if kind is abc.Iterable or kind is abc.Generator:
+        return InstanceOf[kind]
+    if origin is Literal or not args or isinstance(args[0], list):
+        return annotation
+    inner = tuple(_as_checked(arg) for arg in args)
+    if kind is abc.Set:
+        return set[inner[0]] | frozenset[inner[0]]  # type: ignore[valid-type]
+    if all(new is old for new, old in zip(inner, args, strict=True)):
+        return annotation
+    if origin is Annotated:
+        return Annotated[(inner[0], *annotation.__metadata__)]
+    if origin is Union or origin is UnionType:
+        return Union[inner]
+    return kind[inner]
 
 
 def _summary(error: PydanticError) -> str:

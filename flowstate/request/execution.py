@@ -127,7 +127,7 @@ class Execution:
             identity=record.identity,
             flow=flow,
             action=action.name,
-            book=self._book,
+            make_book=lambda: self._book,
             side_chains=SideChains(),
             declared=plan.declared,
             open_cell=self._cell,

@@ -30,7 +30,6 @@ from flowstate.ids import Identity, IdSource, RequestId, SessionId, random_id
 from flowstate.lease.memory import MemoryLease
 from flowstate.lease.protocol import LeaseBackend
 from flowstate.plan.build import Plan, build_plan
-from flowstate.plan.validator import checker
 from flowstate.request.execution import Execution, Surroundings
 from flowstate.request.run import Run
 from flowstate.request.stored_value import stored_input
@@ -135,11 +134,12 @@ class Runtime:
         if kind is not None:
             for execution in tuple(self._live.values()):
                 execution.cancel("the Runtime was left by an error")
-        if not isinstance(error, anyio.get_cancelled_exc_class()):
-            # Not handed on: the group would wrap the host's own error into a group of one.
-            kind = error = traceback = None
         try:
-            return await group.__aexit__(kind, error, traceback)
+            if isinstance(error, anyio.get_cancelled_exc_class()):
+                return await group.__aexit__(kind, error, traceback)
+            # Not handed on: the group would wrap the host's own error into a group of one.
+            await group.__aexit__(None, None, None)
+            return None
         finally:
             with anyio.CancelScope(shield=True):
                 await self._store.close()
@@ -188,9 +188,7 @@ class Runtime:
         flow, plan, policy = self._known(action)
         self._opened(action)
         where = f"{flow.kind}.{action.name} (input)"
-        check = checker(plan.input_type, where)
-        if check is not None:
-            value = check(value)
+        value = plan.checked_input(value)
         stored = stored_input(value, where)
         identity = Identity(
             session_id=SessionId(session), tenant_id=tenant, user_id=user, org_id=org

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_jsonable_python
-from structlog.typing import FilteringBoundLogger
 
 from flowstate.errors import InvalidValue
 from flowstate.store.codec import dump_json
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 
 def stored_input(value: Any, where: str) -> str:

@@ -8,11 +8,10 @@ worked out when it is asked for.
 from __future__ import annotations
 
 import threading
-from typing import Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import anyio.from_thread
 from pydantic import BaseModel
-from structlog.typing import FilteringBoundLogger
 
 from flowstate.context import Cell
 from flowstate.define.uses import ScopeKind
@@ -24,6 +23,9 @@ from flowstate.plan.program import Place
 from flowstate.run.capabilities import NodeCapabilities
 from flowstate.run.frame import Frame
 from flowstate.run.services import Services
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -16,7 +16,6 @@ from flowstate.item.book import ItemBook
 from flowstate.item.event import ItemEvent
 from flowstate.plan.build import Plan, build_plan
 from flowstate.plan.program import Program
-from flowstate.plan.validator import checker
 from flowstate.run.frame import Frame, Listener
 from flowstate.run.gate import Gate
 from flowstate.run.scheduler import execute
@@ -55,17 +54,8 @@ async def run_block(
     """
     plan = block if isinstance(block, Plan) else build_plan(block)
     services = lone_services(plan, identity=identity, listener=listener, emit=emit)
-    result: B = await drive(plan.program, services, Gate(), checked_input(plan, value))
+    result: B = await drive(plan.program, services, Gate(), plan.checked_input(value))
     return result
-
-
-def checked_input(plan: Plan[A, Any], value: A) -> A:
-    """The value, if it fits the plan's input; raises InvalidValue if it doesn't."""
-    check = checker(plan.input_type, f"{plan.name} (input)")
-    if check is None:
-        return value
-    checked: A = check(value)
-    return checked
 
 
 def lone_services(
@@ -82,10 +72,13 @@ def lone_services(
     """The services of a run outside a Runtime: a request of its own, state in memory."""
     who = identity or Identity(session_id=SessionId("session"))
     request_id = RequestId("request")
-    kept = store or MemoryStore()
     events = _Events(emit)
+    kept = store
 
     def open_cell(declaration: StateDeclaration, path: str | None) -> StateCell[Any]:
+        nonlocal kept
+        if kept is None:
+            kept = MemoryStore()
         return StateCell(kept, cell_key(declaration, who, request_id, path), declaration.model)
 
     return Services(
@@ -93,7 +86,9 @@ def lone_services(
         identity=who,
         flow="once",
         action=plan.name,
-        book=ItemBook(request_id, clock=clock or _epoch_ms, ids=ids, emit=events.put),
+        make_book=lambda: ItemBook(
+            request_id, clock=clock or _epoch_ms, ids=ids, emit=events.put
+        ),
         read_events=events.reader,
         side_chains=SideChains(),
         declared=plan.declared,
@@ -135,20 +130,23 @@ class _Events:
     def __init__(self, emit: Callable[[ItemEvent], None] | None) -> None:
         self._emit = emit
         self._kept: list[ItemEvent] = []
-        self._more = anyio.Event()
+        self._more: anyio.Event | None = None
 
     def put(self, event: ItemEvent) -> None:
         self._kept.append(event)
         if self._emit is not None:
             self._emit(event)
-        more, self._more = self._more, anyio.Event()
-        more.set()
+        if self._more is not None:
+            self._more.set()
+            self._more = None
 
     def reader(self) -> _EventsReader:
         return _EventsReader(self)
 
     async def after(self, position: int) -> list[ItemEvent]:
         while len(self._kept) <= position:
+            if self._more is None:
+                self._more = anyio.Event()
             await self._more.wait()
         return self._kept[position:]
 

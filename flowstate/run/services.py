@@ -5,11 +5,9 @@ What a run is given by whoever started it: its request, its items, its state, it
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias, final
-
-import structlog
-from structlog.typing import FilteringBoundLogger
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
 from flowstate.context import Cell
 from flowstate.define.uses import StateDeclaration
@@ -20,8 +18,16 @@ from flowstate.plan.declared import Declared
 from flowstate.run.frame import Listener
 from flowstate.run.side_chains import SideChains
 
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
 CellOpener: TypeAlias = Callable[[StateDeclaration, "str | None"], Cell[Any]]
 """Opens a declared cell; the text is the path of the block that a block's state belongs to."""
+
+
+# Seeding one a run from the system would cost as much as fifty steps.
+_JITTER = random.Random()
+_MAKING = threading.Lock()
 
 
 class BatchReader(Protocol):
@@ -37,9 +43,10 @@ class Services:
     """One a run. All its nodes share it."""
 
     __slots__ = (
+        "_book",
         "_log",
+        "_make_book",
         "action",
-        "book",
         "cancel_reason",
         "declared",
         "flow",
@@ -59,7 +66,7 @@ class Services:
         identity: Identity,
         flow: str,
         action: str,
-        book: ItemBook,
+        make_book: Callable[[], ItemBook],
         side_chains: SideChains,
         declared: Declared,
         open_cell: CellOpener,
@@ -71,20 +78,33 @@ class Services:
         self.identity = identity
         self.flow = flow
         self.action = action
-        self.book = book
+        self._make_book = make_book
+        self._book: ItemBook | None = None
         self.side_chains = side_chains
         self.declared = declared
         self.open_cell = open_cell
         self.listener = listener
         self.read_events = read_events
-        self.random = rng or random.Random()
+        self.random = rng or _JITTER
         self.cancel_reason: str | None = None
         self._log: FilteringBoundLogger | None = None
+
+    @property
+    def book(self) -> ItemBook:
+        """The request's items; made when the first is. Most runs of small plans make none."""
+        if self._book is None:
+            # Two worker threads may ask for it first at the same moment.
+            with _MAKING:
+                if self._book is None:
+                    self._book = self._make_book()
+        return self._book
 
     @property
     def log(self) -> FilteringBoundLogger:
         """A logger bound to the request; made when first asked for."""
         if self._log is None:
+            import structlog  # with what it brings, a third of what importing flowstate costs
+
             self._log = structlog.get_logger("flowstate").bind(
                 request=self.request_id,
                 session=self.identity.session_id,

@@ -26,7 +26,7 @@ from flowstate.plan.build import Plan, build_plan
 from flowstate.plan.program import Place
 from flowstate.run.frame import NodeEvent
 from flowstate.run.gate import Gate
-from flowstate.run.once import checked_input, drive, lone_services
+from flowstate.run.once import drive, lone_services
 from flowstate.testing.instrument import instrumented
 from flowstate.testing.oracle import Outcome, outcome_of
 from flowstate.testing.simulated_loop import SimulatedLoop
@@ -186,7 +186,7 @@ class _Run:
             rng=random.Random(self.seed),
         )
         program = instrumented(self.plan.program, self._wrap)
-        value = checked_input(self.plan, self.value)
+        value = self.plan.checked_input(self.value)
         before = asyncio.all_tasks()
         outcome: Outcome = CANCELLED
         with anyio.CancelScope() as self.scope:
