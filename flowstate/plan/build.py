@@ -68,7 +68,10 @@ class Plan(Generic[I_contra, O_co]):
             InvalidValue: it doesn't.
         """
         check = self._input_check
-        return value if check is None else check(value)  # type: ignore[no-any-return]
+        if check is None:
+            return value
+        checked: I_contra = check(value)
+        return checked
 
     @cached_property
     def graph(self) -> networkx.DiGraph[str]:

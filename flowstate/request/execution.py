@@ -33,12 +33,11 @@ from flowstate.run.frame import Frame
 from flowstate.run.gate import Gate
 from flowstate.run.scheduler import execute
 from flowstate.run.services import Services
-from flowstate.run.side_chains import SideChains
 from flowstate.state.cell import StateCell, cell_key
 from flowstate.store.protocol import Store
 from flowstate.store.record import Fence, PutRequest, RequestRecord, RequestStatus
 from flowstate.stream.outbox import Outbox
-from flowstate.stream.reader import EventSource, read_events
+from flowstate.stream.reader import EventReader, EventSource, read_events
 
 SETTLE_TIME = 30.0
 """Seconds that storing the last rows of a request may take."""
@@ -89,6 +88,8 @@ class Execution:
         value: Any,
     ) -> None:
         self.action = action
+        self.action_name = action.name
+        self.flow_kind = flow
         self.identity: Identity = record.identity
         self.request_id = RequestId(record.id)
         self.store = surroundings.store
@@ -123,15 +124,8 @@ class Execution:
         )
         self._own = self._book.writer(plan.name, plan.name)
         self._services = Services(
-            request_id=self.request_id,
-            identity=record.identity,
-            flow=flow,
-            action=action.name,
-            make_book=lambda: self._book,
-            side_chains=SideChains(),
-            declared=plan.declared,
-            open_cell=self._cell,
-            read_events=lambda: read_events(self.source(), None, "trace"),
+            self,
+            plan.declared,
             listener=Tracer(self._book) if surroundings.trace else None,
         )
 
@@ -344,7 +338,17 @@ class Execution:
     def _why_stopped(self) -> Outcome:
         return ("cancelled", self._services.cancel_reason or "cancelled")
 
-    def _cell(self, declaration: StateDeclaration, path: str | None) -> StateCell[Any]:
+    # --- what its run needs (``run.services.Owner``) -----------------------------------------------
+
+    def make_book(self) -> ItemBook:
+        """The request's items."""
+        return self._book
+
+    def read_events(self) -> EventReader:
+        """A reader of everything, from the first event on."""
+        return read_events(self.source(), None, "trace")
+
+    def open_cell(self, declaration: StateDeclaration, path: str | None) -> StateCell[Any]:
         return StateCell(
             self.store,
             cell_key(declaration, self.identity, self.request_id, path),

@@ -16,7 +16,7 @@ async def wait_for_items(
 ) -> bool:
     """Return True once the condition holds for the items made so far; False if time ran out."""
     with anyio.move_on_after(seconds):
-        reader = services.read_events()
+        reader = services.owner.read_events()
         items: dict[str, Item] = {}
         if condition(()):
             return True

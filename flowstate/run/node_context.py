@@ -57,23 +57,23 @@ class NodeContext:
 
     @property
     def request(self) -> NodeRequest:
-        return NodeRequest(self, "request", self._frame.services.request_id)
+        return NodeRequest(self, "request", self._frame.services.owner.request_id)
 
     @property
     def session(self) -> NodeScope:
-        return NodeScope(self, "session", self._frame.services.identity.session_id)
+        return NodeScope(self, "session", self._frame.services.owner.identity.session_id)
 
     @property
     def user(self) -> NodeScope:
-        return NodeScope(self, "user", self._frame.services.identity.user_id or "")
+        return NodeScope(self, "user", self._frame.services.owner.identity.user_id or "")
 
     @property
     def org(self) -> NodeScope:
-        return NodeScope(self, "org", self._frame.services.identity.org_id or "")
+        return NodeScope(self, "org", self._frame.services.owner.identity.org_id or "")
 
     @property
     def block(self) -> NodeScope:
-        return NodeScope(self, "block", self._frame.services.request_id)
+        return NodeScope(self, "block", self._frame.services.owner.request_id)
 
     @property
     def cap(self) -> NodeCapabilities:
@@ -158,7 +158,7 @@ class NodeScope:
 
     @property
     def identity(self) -> Identity:
-        return self._context.services.identity
+        return self._context.services.owner.identity
 
     def __getitem__(self, model: type[M]) -> Cell[M]:
         services = self._context.services
@@ -172,7 +172,7 @@ class NodeScope:
                 model.__name__,
             )
         owner = self._context.owner_of(model) if self._kind == "block" else None
-        cell: Cell[Any] = services.open_cell(declaration, owner)
+        cell: Cell[Any] = services.owner.open_cell(declaration, owner)
         return cell
 
 
@@ -184,12 +184,12 @@ class NodeRequest(NodeScope):
 
     @property
     def request_id(self) -> RequestId:
-        return self._context.services.request_id
+        return self._context.services.owner.request_id
 
     @property
     def action(self) -> str:
-        return self._context.services.action
+        return self._context.services.owner.action_name
 
     @property
     def flow(self) -> str:
-        return self._context.services.flow
+        return self._context.services.owner.flow_kind

@@ -20,7 +20,6 @@ from flowstate.run.frame import Frame, Listener
 from flowstate.run.gate import Gate
 from flowstate.run.scheduler import execute
 from flowstate.run.services import Services
-from flowstate.run.side_chains import SideChains
 from flowstate.state.cell import StateCell, cell_key
 from flowstate.store.memory import MemoryStore
 from flowstate.store.protocol import Store
@@ -70,32 +69,8 @@ def lone_services(
     rng: random.Random | None = None,
 ) -> Services:
     """The services of a run outside a Runtime: a request of its own, state in memory."""
-    who = identity or Identity(session_id=SessionId("session"))
-    request_id = RequestId("request")
-    events = _Events(emit)
-    kept = store
-
-    def open_cell(declaration: StateDeclaration, path: str | None) -> StateCell[Any]:
-        nonlocal kept
-        if kept is None:
-            kept = MemoryStore()
-        return StateCell(kept, cell_key(declaration, who, request_id, path), declaration.model)
-
-    return Services(
-        request_id=request_id,
-        identity=who,
-        flow="once",
-        action=plan.name,
-        make_book=lambda: ItemBook(
-            request_id, clock=clock or _epoch_ms, ids=ids, emit=events.put
-        ),
-        read_events=events.reader,
-        side_chains=SideChains(),
-        declared=plan.declared,
-        open_cell=open_cell,
-        listener=listener,
-        rng=rng,
-    )
+    owner = _Lone(plan.name, identity or _SOMEBODY, emit, store, clock, ids)
+    return Services(owner, plan.declared, listener=listener, rng=rng)
 
 
 async def drive(program: Program, services: Services, gate: Gate, value: Any) -> Any:
@@ -123,41 +98,73 @@ def _epoch_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-@final
-class _Events:
-    """The events of a run without an outbox: kept only once somebody may read them."""
+_SOMEBODY = Identity(session_id=SessionId("session"))
+_REQUEST = RequestId("request")
 
-    def __init__(self, emit: Callable[[ItemEvent], None] | None) -> None:
+
+@final
+class _Lone:
+    """The owner of a run without a Runtime; ``run.services.Owner``."""
+
+    __slots__ = ("_clock", "_emit", "_events", "_ids", "_more", "_store", "action_name", "identity")
+
+    flow_kind = "once"
+    request_id = _REQUEST
+
+    def __init__(
+        self,
+        action_name: str,
+        identity: Identity,
+        emit: Callable[[ItemEvent], None] | None,
+        store: Store | None,
+        clock: Callable[[], int] | None,
+        ids: IdSource,
+    ) -> None:
+        self.action_name = action_name
+        self.identity = identity
         self._emit = emit
-        self._kept: list[ItemEvent] = []
+        self._store = store
+        self._clock = clock or _epoch_ms
+        self._ids = ids
+        self._events: list[ItemEvent] = []
         self._more: anyio.Event | None = None
 
-    def put(self, event: ItemEvent) -> None:
-        self._kept.append(event)
+    def make_book(self) -> ItemBook:
+        return ItemBook(self.request_id, clock=self._clock, ids=self._ids, emit=self._put)
+
+    def open_cell(self, declaration: StateDeclaration, path: str | None) -> StateCell[Any]:
+        if self._store is None:
+            self._store = MemoryStore()
+        key = cell_key(declaration, self.identity, self.request_id, path)
+        return StateCell(self._store, key, declaration.model)
+
+    def read_events(self) -> _EventsReader:
+        return _EventsReader(self)
+
+    async def after(self, position: int) -> list[ItemEvent]:
+        """The events after this many, waiting for one."""
+        while len(self._events) <= position:
+            if self._more is None:
+                self._more = anyio.Event()
+            await self._more.wait()
+        return self._events[position:]
+
+    def _put(self, event: ItemEvent) -> None:
+        self._events.append(event)
         if self._emit is not None:
             self._emit(event)
         if self._more is not None:
             self._more.set()
             self._more = None
 
-    def reader(self) -> _EventsReader:
-        return _EventsReader(self)
-
-    async def after(self, position: int) -> list[ItemEvent]:
-        while len(self._kept) <= position:
-            if self._more is None:
-                self._more = anyio.Event()
-            await self._more.wait()
-        return self._kept[position:]
-
 
 @final
 class _EventsReader:
-    def __init__(self, events: _Events) -> None:
-        self._events = events
+    def __init__(self, owner: _Lone) -> None:
+        self._owner = owner
         self._position = 0
 
     async def take(self) -> list[ItemEvent]:
-        events = await self._events.after(self._position)
+        events = await self._owner.after(self._position)
         self._position += len(events)
         return events

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 from flowstate.context import Cell
 from flowstate.define.uses import StateDeclaration
@@ -20,10 +19,6 @@ from flowstate.run.side_chains import SideChains
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
-
-CellOpener: TypeAlias = Callable[[StateDeclaration, "str | None"], Cell[Any]]
-"""Opens a declared cell; the text is the path of the block that a block's state belongs to."""
-
 
 # Seeding one a run from the system would cost as much as fifty steps.
 _JITTER = random.Random()
@@ -38,56 +33,69 @@ class BatchReader(Protocol):
         ...
 
 
+class Owner(Protocol):
+    """Whoever started a run, and makes what the run needs when it needs it."""
+
+    @property
+    def request_id(self) -> RequestId: ...
+    @property
+    def identity(self) -> Identity: ...
+    @property
+    def flow_kind(self) -> str: ...
+    @property
+    def action_name(self) -> str: ...
+
+    def make_book(self) -> ItemBook:
+        """The request's items."""
+        ...
+
+    def open_cell(self, declaration: StateDeclaration, path: str | None) -> Cell[Any]:
+        """A declared cell; ``path`` is that of the block that a block's state belongs to."""
+        ...
+
+    def read_events(self) -> BatchReader:
+        """A reader of the request's item events from the first on."""
+        ...
+
+
 @final
 class Services:
-    """One a run. All its nodes share it."""
+    """One a run. All its nodes share it; most of it is made when somebody asks."""
 
     __slots__ = (
         "_book",
         "_log",
-        "_make_book",
-        "action",
+        "_side_chains",
         "cancel_reason",
         "declared",
-        "flow",
-        "identity",
         "listener",
-        "open_cell",
+        "owner",
         "random",
-        "read_events",
-        "request_id",
-        "side_chains",
     )
 
     def __init__(
         self,
-        *,
-        request_id: RequestId,
-        identity: Identity,
-        flow: str,
-        action: str,
-        make_book: Callable[[], ItemBook],
-        side_chains: SideChains,
+        owner: Owner,
         declared: Declared,
-        open_cell: CellOpener,
-        read_events: Callable[[], BatchReader],
+        *,
         listener: Listener | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        self.request_id = request_id
-        self.identity = identity
-        self.flow = flow
-        self.action = action
-        self._make_book = make_book
-        self._book: ItemBook | None = None
-        self.side_chains = side_chains
+        self.owner = owner
         self.declared = declared
-        self.open_cell = open_cell
         self.listener = listener
-        self.read_events = read_events
         self.random = rng or _JITTER
         self.cancel_reason: str | None = None
+        self._book: ItemBook | None = None
+        self._side_chains: SideChains | None = None
         self._log: FilteringBoundLogger | None = None
+
+    @property
+    def side_chains(self) -> SideChains:
+        """The request's side chains."""
+        if self._side_chains is None:
+            self._side_chains = SideChains()
+        return self._side_chains
 
     @property
     def book(self) -> ItemBook:
@@ -96,7 +104,7 @@ class Services:
             # Two worker threads may ask for it first at the same moment.
             with _MAKING:
                 if self._book is None:
-                    self._book = self._make_book()
+                    self._book = self.owner.make_book()
         return self._book
 
     @property
@@ -105,10 +113,11 @@ class Services:
         if self._log is None:
             import structlog  # with what it brings, a third of what importing flowstate costs
 
+            owner = self.owner
             self._log = structlog.get_logger("flowstate").bind(
-                request=self.request_id,
-                session=self.identity.session_id,
-                flow=self.flow,
-                action=self.action,
+                request=owner.request_id,
+                session=owner.identity.session_id,
+                flow=owner.flow_kind,
+                action=owner.action_name,
             )
         return self._log
