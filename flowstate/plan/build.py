@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
@@ -22,6 +22,7 @@ from flowstate.plan.declared import Declared, collect
 from flowstate.plan.emit import emit
 from flowstate.plan.expand import Expansion
 from flowstate.plan.program import Program
+from flowstate.plan.recorded import NodeRecord
 from flowstate.plan.site import Site, sites
 from flowstate.plan.typename import type_name
 from flowstate.plan.validator import checker
@@ -85,6 +86,18 @@ class Plan(Generic[I_contra, O_co]):
         from flowstate.plan.mermaid import mermaid
 
         return mermaid(self.root)
+
+    def svg(self, recording: Mapping[str, NodeRecord] | None = None) -> str:
+        """
+        The plan as an SVG drawing.
+
+        Args:
+            recording: what a run did, ``Recording.nodes``: nodes then show how often they ran, how
+                long and what failed.
+        """
+        from flowstate.plan.svg import svg
+
+        return svg(self.root, recording)
 
     @cached_property
     def fingerprint(self) -> str:

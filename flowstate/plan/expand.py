@@ -273,7 +273,15 @@ class Expansion:
                 return site, gives
             case RescueStep(block=block):
                 failure: object = Failure[union_type(step.errors)]  # type: ignore[misc]
-                handler = self._block(block, path, failure, "the rescue", name=name)
+                edge = self.judge.edge(
+                    failure,
+                    block.input_type,
+                    path,
+                    "the rescue",
+                    repr(block.name),
+                    way_out="Let the handler take that, or name other errors in the rescue.",
+                )
+                handler = self._block(block, path, failure, "the rescue", name=name, edge=edge)
                 gives = union_type([running, handler.output_type])
                 site = Site(
                     kind="rescue",

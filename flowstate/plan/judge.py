@@ -67,9 +67,26 @@ class Judge:
         if condition is not None:
             takes, _ = annotations_of(condition)
             if takes is not UNKNOWN_TYPE:
-                self.edge(running, takes, path, source, "the condition")
+                self.edge(
+                    running,
+                    takes,
+                    path,
+                    source,
+                    "the condition",
+                    way_out="Let the condition take what is there, or put .map(...) before it.",
+                )
 
-    def edge(self, given: object, wanted: object, path: str, source: str, target: str) -> Edge:
+    def edge(
+        self,
+        given: object,
+        wanted: object,
+        path: str,
+        source: str,
+        target: str,
+        *,
+        way_out: str = "Put .map(...) before it, or a connector in the step: "
+        ".step(lambda value: ..., block).",
+    ) -> Edge:
         """Judge one edge; a misfit becomes a fault, an unknown one is checked when it runs."""
         if wanted is UNKNOWN_TYPE:
             # The function takes whatever comes; there is nothing to check it against.
@@ -89,8 +106,7 @@ class Judge:
                     Fault(
                         where=path,
                         problem=f"{source} gives {gives}, but {target} takes {takes}",
-                        way_out="Put .map(...) before it, or a connector in the step: "
-                        ".step(lambda value: ..., block).",
+                        way_out=way_out,
                     )
                 )
                 return Edge()
@@ -129,6 +145,8 @@ class Judge:
                         branch.path,
                         repr(branch.name),
                         f"{label}({branch.name}=...)",
+                        way_out="Let the branch give that, or put .map(...) at its end: "
+                        f"{branch.name}=sequencer(...).step(block).map(...).",
                     )
                 elif not open_ended:
                     self.faults.append(

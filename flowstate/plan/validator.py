@@ -131,7 +131,8 @@ def _as_checked(annotation: Any) -> Any:
     origin, args = get_origin(annotation), get_args(annotation)
     kind = origin or annotation
     if kind is abc.Iterable or kind is abc.Generator:
-        return InstanceOf[kind]
+        instance: Any = InstanceOf
+        return instance[kind]
     if origin is Literal or not args or isinstance(args[0], list):
         return annotation
     inner = tuple(_as_checked(arg) for arg in args)
@@ -142,7 +143,7 @@ def _as_checked(annotation: Any) -> Any:
     if origin is Annotated:
         return Annotated[(inner[0], *annotation.__metadata__)]
     if origin is Union or origin is UnionType:
-        return Union[inner]
+        return Union[inner]  # noqa: UP007  (made of values)
     return kind[inner]
 
 
