@@ -150,7 +150,8 @@ class _Layout:
                 continue
             if child.kind == "exit_if":
                 exits.append(len(rows))
-            label = type_name(child.input_type) if rows else ""
+            given = type_name(child.input_type)
+            label = given if rows and given != "?" else ""
             if child.edge.check is not None:
                 label = f"{label} (checked)"
             rows.append((self.site(child), label))
@@ -267,8 +268,9 @@ class _Layout:
         return Box(width, 44, width / 2, [node])
 
     def _framed(self, box: Box, title: str) -> Box:
-        width = max(box.width + 2 * PADDING, len(title) * CHARACTER + 2 * PADDING)
-        left = (width - box.width) / 2
+        # The title stands beside the axis, not under the line that comes in along it.
+        left = max(PADDING, len(title) * CHARACTER + 26 - box.axis)
+        width = left + box.width + PADDING
         top = TITLE + PADDING / 2
         height = box.height + top + PADDING / 2
         axis = left + box.axis
