@@ -14,7 +14,14 @@ from typing import Any, Generic, Literal, Never, TypeVar, final, overload
 
 from typing_extensions import Unpack
 
-from flowstate.define.block import Block, BlockSettings, I_contra, O_co, normalised
+from flowstate.define.block import (
+    Block,
+    BlockSettings,
+    I_contra,
+    O_co,
+    check_name,
+    normalised,
+)
 from flowstate.define.chaining import Chain, Chaining, X_co
 from flowstate.define.step import (
     AnyBlock,
@@ -326,6 +333,8 @@ class Sequencer(Chaining[I_contra, O_co, X_co], Generic[I_contra, O_co, X_co]):
     ) -> Sequencer[Any, Any, Any]:
         if not named:
             raise self._wrong(method, "no branches", f"Give {method} at least one block.")
+        for name, _ in named:
+            check_name(name, f"{self.name}.{method}: branch")
         if into is not None and not callable(into):
             raise self._wrong(method, f"{into!r} can't be called", "Give a constructor.")
         self._bound(method, "max_concurrency", max_concurrency)

@@ -170,7 +170,7 @@ class ItemBook:
     ) -> LiveItem:
         """Make an item and tell of it: open if it is in progress, else settled at once."""
         provenance = owner.provenance(parent)
-        declared: Visibility | None = owner.declared
+        declared = owner.declared
         if provenance.parent is not None and provenance.parent in self._hidden:
             declared = "trace"
         now = self._clock()
@@ -248,7 +248,7 @@ class StepItems:
         self._path = path
         self._block = block
         self._provenance: Provenance | None = None
-        self.declared = declared
+        self.declared: Visibility | None = declared
         self.transient = transient
         self.parent = parent
         self.open_count = 0

@@ -288,9 +288,9 @@ class Execution:
 
     def _let_go(self) -> None:
         """It is over: let go whoever waits for it, and the pump if the store holds it up."""
-        status = after(self._record.status, _EVENTS[self.outcome[0]]) if self.outcome else None
-        if status is not None and self._record.status not in ENDED:
+        if self.outcome is not None and self._record.status not in ENDED:
             # Not stored, but this is how it ended.
+            status = after(self._record.status, _EVENTS[self.outcome[0]])
             self._record = replace(self._record, status=status)
         self._pumping.cancel()
         self.recorded.set()

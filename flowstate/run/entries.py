@@ -32,4 +32,5 @@ def entries_of(
             type(entries).__name__,
             f"{method} needs a list or another iterable",
         )
-    return list(entries)
+    listed: list[Any] = [*entries]
+    return listed

@@ -61,12 +61,11 @@ def cell_key(
             owner = identity.org_id
         case "block":
             owner = request_id
-            name = f"{path}:{name}"
+            # With its length, so that no path and name meet another two.
+            name = f"{len(path or '')}:{path or ''}:{name}"
         case _:
             assert_never(declaration.scope)
-    return CellKey(
-        scope=declaration.scope, tenant=identity.tenant_id, owner=owner, name=name
-    )
+    return CellKey(scope=declaration.scope, tenant=identity.tenant_id, owner=owner, name=name)
 
 
 @final

@@ -229,7 +229,7 @@ def _is_row(value: object) -> TypeGuard[Collection[Any]]:
 
 def _unwritable(where: str, value: object, error: Exception) -> InvalidValue:
     # pydantic quotes the value that surprised it; a message goes to logs, a state may be secret.
-    details = re.sub(r", input_value=.*, input_type=", ", input_type=", str(error))
+    details = re.sub(r"input_value=.*, input_type=", "input_type=", str(error))
     return InvalidValue(where, "a value that JSON can hold", type(value).__name__, details)
 
 

@@ -117,8 +117,10 @@ class Outbox:
     async def pump(self) -> None:
         """
         Store and show events until ``close``; run once, in a task of the request that outlives
-        the run. Cancelled, it leaves what it had not stored.
+        the run; a second one returns at once. Cancelled, it leaves what it had not stored.
         """
+        if self._started:
+            return
         self._started = True
         self._thread = threading.get_ident()
         # anyio's own way into a loop from a thread blocks that thread until the loop has answered;
@@ -158,11 +160,8 @@ class Outbox:
         A failure is not raised again: ``on_failure`` has been told.
         """
         self._closing = True
-        if not self._started:
-            self._drop()
-            self.ring.end()
-        else:
-            self._wake(self._bell)
+        self._wake(self._bell)
+        await self.pump()  # does nothing, unless its own task hasn't got to run yet
         ring = self.ring
         while not ring.over:
             await ring.wait(ring.head)
@@ -212,27 +211,28 @@ class Outbox:
         """Bring the rows up to date with these events, and make them a chunk."""
         live = self._live
         hidden = passing = False
+        row: Row | None = None
         row_id = ""
         for event in events:
             item = event[3]
             if item is None:
-                if event[2] != row_id:  # else a run of deltas of one item: most of what there is
-                    row_id = event[2]
-                    row = changed[row_id] = live[row_id]
-                    append = row.parts.append
-                    hidden |= row.hidden
-                    passing |= row.transient
-                append(event[4])
+                if row is not None and event[2] == row_id:
+                    # A run of deltas of one item: most of what there is.
+                    row.parts.append(event[4])
+                    row.last = event
+                    continue
+                row_id = event[2]
+                row = live[row_id]
+                row.parts.append(event[4])
                 row.last = event
-                continue
-            row_id = event[2]
-            if (known := live.get(row_id)) is None:
-                row = live[row_id] = Row(event, item)
             else:
-                row = known
-                row.replace(event, item)
+                row_id = event[2]
+                row = live.get(row_id)
+                if row is None:
+                    row = live[row_id] = Row(event, item)
+                else:
+                    row.replace(event, item)
             changed[row_id] = row
-            append = row.parts.append
             hidden |= row.hidden
             passing |= row.transient
         return Chunk(

@@ -223,10 +223,14 @@ class EventReader:
         ]
         position = rows[-1].last_sequence if rows else self._position
         short = len(rows) < PAGE
-        if short:
+        if short and ring is not None:
             # Whatever the ring had forgotten before we asked was in the store when we asked, or
             # is in no store at all.
             position = max(position, floor)
+            # The store is ahead of the ring for a moment; what is transient in between is still
+            # to be shown.
+            while ring.head < position and not ring.over:
+                await ring.wait(ring.head)
         self._position = position
         if short and (ring is None or ring.floor <= position):
             self._given.clear()

@@ -9,10 +9,9 @@ which refuse a lone surrogate.
 from __future__ import annotations
 
 import json
-from typing import final
+from typing import Any, final
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
 
 from flowstate.errors import CorruptRow, InvalidValue
 from flowstate.item.content import Message, Reasoning
@@ -20,7 +19,7 @@ from flowstate.item.event import ItemEvent
 from flowstate.item.item import Item
 from flowstate.store.record import ItemRecord
 
-_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+_encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 
 
 @final
@@ -87,15 +86,23 @@ class Row:
     def _write(self) -> str:
         item = self.item
         try:
-            whole = item.model_dump(mode="json", by_alias=True)
-        except PydanticSerializationError as error:
+            try:
+                # As it is: pydantic would mend lone surrogates in the keys of an agent's JSON.
+                return self._split(item.model_dump(by_alias=True))
+            except (TypeError, ValueError):
+                # It holds more than JSON has (a date, a NaN); pydantic knows something near it.
+                return self._split(item.model_dump(mode="json", by_alias=True))
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidValue(
                 f"item {item.id!r} of {item.provenance.path!r}",
                 "a content that JSON can hold",
                 item.content.type,
                 str(error),
             ) from error
-        if isinstance(item.content, Message | Reasoning):
+
+    def _split(self, whole: dict[str, Any]) -> str:
+        """Write this, and set apart what comes before and after a text that may grow."""
+        if isinstance(self.item.content, Message | Reasoning):
             # The text goes last, where it can grow.
             content = whole.pop("content")
             self._text = _encode(content.pop("text"))[1:-1]

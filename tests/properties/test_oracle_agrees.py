@@ -81,7 +81,7 @@ def test_building_is_deterministic(block: Any) -> None:
 
 
 def _sites(plan: Any) -> list[Any]:
-    from flowstate.plan.build import sites
+    from flowstate.plan.site import sites
 
     return list(sites(plan.root))
 

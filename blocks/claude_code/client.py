@@ -1,0 +1,315 @@
+"""
+The owner of one Claude Code process: one task that starts and ends it, one that listens to it.
+
+Every call into the SDK's client happens in these two tasks. They are shielded as a whole, so a
+cancellation of the run never reaches them half-way: the run says ``finish`` or ``stop``, and the
+owner ends the process within its patience. Nothing is raised out of the owner; what went wrong
+is in ``failure``, and how the process was ended is in ``report``.
+
+The listener always drains: with a hundred messages unread the SDK stops reading, and then an
+interrupt would wait for its answer for ever. What is heard waits for the run in an unbounded
+queue. The owner knows nothing of items and state, and of what is heard only when a run is over.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import uuid
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any, final
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from flowstate.blocks.claude_code.heard import Heard
+from flowstate.blocks.claude_code.hearing import hear
+from flowstate.blocks.claude_code.sdk import Sdk
+from flowstate.blocks.claude_code.stopping import (
+    FINISH_SECONDS,
+    Patience,
+    StopReport,
+    enforce,
+    wind_down,
+)
+from flowstate.blocks.claude_code.watch import RunWatch
+from flowstate.harness.launcher import PrivateFiles
+from flowstate.harness.process import ProcessHandle, kill_marked, signal_marked
+
+if TYPE_CHECKING:
+    from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
+
+CONNECT_SECONDS = 60.0
+"""How long Claude Code may take to start; eight at once on two cores took 14 seconds."""
+
+
+LAST_WORDS_SECONDS = 0.1
+"""How long to go on reading the standard error of a process that has died."""
+
+
+class NotStarted(Exception):
+    """Claude Code did not answer within the time it may take to start."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"Claude Code did not start within {seconds:g} s")
+
+
+@final
+class ClientOwner:
+    """
+    Owns one ``ClaudeSDKClient`` from connecting to the end of its process.
+
+    Args:
+        sdk: the SDK's module.
+        build: makes the client's options; may block, it runs in a worker thread. Files that it
+            writes are removed when the process has ended.
+        prompt: what the agent is asked; it isn't empty.
+        run_id: the marker that the process carries in its environment.
+    """
+
+    def __init__(
+        self,
+        *,
+        sdk: Sdk,
+        build: Callable[[PrivateFiles], ClaudeAgentOptions],
+        prompt: str,
+        run_id: str,
+        connect_seconds: float = CONNECT_SECONDS,
+        patience: Patience | None = None,
+    ) -> None:
+        self.failure: Exception | None = None
+        """Why nothing more is heard: what the SDK raised, or ``NotStarted``. None: no reason."""
+        self.report = StopReport()
+        self._prompt_id = str(uuid.uuid4())
+        self.watch = RunWatch(self._prompt_id)
+        self.done = anyio.Event()
+        """Set when the process and both tasks have ended."""
+        self._sdk = sdk
+        self._build = build
+        self._prompt = prompt
+        self._run_id = run_id
+        self._connect_seconds = connect_seconds
+        self._patience = patience or Patience()
+        self._client: ClaudeSDKClient | None = None
+        self._process: ProcessHandle | None = None
+        self._send, self._receive = anyio.create_memory_object_stream[Heard | None](math.inf)
+        self._starting = anyio.CancelScope()
+        self._started = anyio.Event()
+        self._leaving = anyio.Event()
+        self._hurried = anyio.Event()
+        self._quiet = anyio.Event()
+        self._told_over = False
+        self._leaving_since: float | None = None
+
+    # --- from the run's task ----------------------------------------------------------------
+
+    async def next(self) -> Heard | None:
+        """What was heard next; None once the run is over, or once nothing more will come."""
+        try:
+            return await self._receive.receive()
+        except anyio.EndOfStream:
+            return None
+
+    def rest(self) -> list[Heard]:
+        """What was heard and not yet taken; for after the end."""
+        rest: list[Heard] = []
+        while True:
+            try:
+                heard = self._receive.receive_nowait()
+            except (anyio.WouldBlock, anyio.EndOfStream):
+                self._receive.close()
+                return rest
+            if heard is not None:
+                rest.append(heard)
+
+    def finish(self) -> None:
+        """The run is over: let the process exit by itself."""
+        if self._leaving_since is None:
+            self._leaving_since = anyio.current_time()
+            self._leaving.set()
+
+    def stop(self) -> None:
+        """End the run now, wherever it is, and the process within the patience."""
+        if self.done.is_set() or self._hurried.is_set():
+            return
+        self._hurried.set()
+        self._starting.cancel()
+        self.finish()
+
+    async def run(self) -> None:
+        """Own the process until it has ended. Started once, in the task group of the run."""
+        with anyio.CancelScope(shield=True):
+            files = PrivateFiles()
+            try:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._enforce)
+                    await self._live(tasks, files)
+                    tasks.cancel_scope.cancel()
+            finally:
+                await anyio.to_thread.run_sync(files.remove)
+                if self._process is not None:
+                    self._process.close()
+                self._send.close()
+                self.done.set()
+
+    def __repr__(self) -> str:
+        phase = (
+            "done"
+            if self.done.is_set()
+            else "stopping"
+            if self._hurried.is_set()
+            else "finishing"
+            if self._leaving.is_set()
+            else "running"
+            if self._started.is_set()
+            else "starting"
+        )
+        return f"ClientOwner({phase}, {self.watch!r})"
+
+    # --- the owner's tasks ------------------------------------------------------------------
+
+    async def _live(self, tasks: TaskGroup, files: PrivateFiles) -> None:
+        listened = anyio.Event()
+        try:
+            with self._starting:
+                options = await anyio.to_thread.run_sync(self._build, files)
+                client = self._client = self._sdk.ClaudeSDKClient(options)
+                await client.connect()
+                await self._know_process(client)
+                self._started.set()
+                tasks.start_soon(self._listen, client, listened)
+        except Exception as error:
+            self._fail(error)
+        if not self._started.is_set() or self._client is None:
+            # Connecting failed or was broken off: the SDK has ended the process itself.
+            self._started.set()
+            self._hush()
+            self._note_seconds()
+            await self._sweep()
+            return
+        await self._ask(self._client)
+        await self._leaving.wait()
+        if self.failure is not None:
+            # The last words of a process that died may still be on their way.
+            await anyio.sleep(LAST_WORDS_SECONDS)
+        going = self.report.begun and self.failure is None and not self.watch.over
+        await wind_down(
+            self, self.report, self._patience, interrupt=going and self._hurried.is_set()
+        )
+        await listened.wait()
+        if self.failure is not None:
+            self.report.settled = False
+        self._note_seconds()
+        await self._sweep()
+
+    async def _ask(self, client: ClaudeSDKClient) -> None:
+        # Outside the scope that a stop cancels: a prompt is sent whole or not at all. Should the
+        # process not read it, the signals of a stop end the writing, too.
+        if self._hurried.is_set():
+            return
+        self.report.begun = True
+        try:
+            await client.query(self._message())
+        except Exception as error:
+            self._fail(error)
+            self._hush()
+
+    async def _message(self) -> AsyncIterator[dict[str, Any]]:
+        """The prompt, with an id by which the turn that takes it in is told from others."""
+        yield {
+            "type": "user",
+            "message": {"role": "user", "content": self._prompt},
+            "parent_tool_use_id": None,
+            "uuid": self._prompt_id,
+        }
+
+    async def _listen(self, client: ClaudeSDKClient, listened: anyio.Event) -> None:
+        try:
+            async for message in client.receive_messages():
+                for heard in hear(message):
+                    self.watch.note(heard)
+                    self._send.send_nowait(heard)
+                if self.watch.over:
+                    self._hush()
+        except anyio.ClosedResourceError:
+            # Disconnected with messages unread; nobody waits for them any more.
+            pass
+        except Exception as error:
+            self._fail(error)
+        finally:
+            self._hush()
+            listened.set()
+
+    async def _enforce(self) -> None:
+        with anyio.move_on_after(self._connect_seconds):
+            await self._started.wait()
+        if not self._started.is_set():
+            self._fail(NotStarted(self._connect_seconds))
+            self.stop()
+        await self._leaving.wait()
+        with anyio.move_on_after(FINISH_SECONDS):
+            await self._hurried.wait()
+        await enforce(self, self.report, self._patience)
+
+    async def _know_process(self, client: ClaudeSDKClient) -> None:
+        info = await client.get_server_info()
+        pid = (info or {}).get("pid")
+        if isinstance(pid, int):
+            self._process = ProcessHandle(pid)
+
+    async def _sweep(self) -> None:
+        """Kill what a process that died, or was killed, left running in sessions of its own."""
+        result_error: type[Exception] = self._sdk.ResultError
+        orderly = self.failure is None or isinstance(self.failure, result_error)
+        if not orderly or self.report.terminated or self.report.killed:
+            await anyio.to_thread.run_sync(kill_marked, self._run_id)
+
+    def _fail(self, error: Exception) -> None:
+        if self.failure is None:
+            self.failure = error
+
+    def _hush(self) -> None:
+        """Wake whoever waits for more: the run is over, or nothing more will come."""
+        self._quiet.set()
+        if not self._told_over:
+            self._told_over = True
+            self._send.send_nowait(None)
+
+    def _note_seconds(self) -> None:
+        if self._leaving_since is not None:
+            self.report.seconds = anyio.current_time() - self._leaving_since
+
+    # --- as something that can be ended: see `Stoppable` ------------------------------------
+
+    async def interrupt(self) -> None:
+        """Break the turn off."""
+        assert self._client is not None
+        await self._client.interrupt()
+
+    async def settle(self) -> bool:
+        """Wait until the agent is idle, or nothing more will come of it."""
+        await self._quiet.wait()
+        return self.watch.over
+
+    async def end_background(self) -> None:
+        """Stop background commands and sub-agents, which would hold up the exit for seconds."""
+        assert self._client is not None
+        for task in self.watch.live_tasks:
+            await self._client.stop_task(task)
+
+    async def disconnect(self) -> None:
+        """Close the process's input and wait for its exit."""
+        assert self._client is not None
+        await self._client.disconnect()
+
+    async def signal(self, number: signal.Signals) -> bool:
+        """Signal the process; before it has told its id, whatever carries the run's marker."""
+        if number == signal.SIGKILL:
+            # A killed agent ends none of its commands, and they may hold its pipes open.
+            return bool(await anyio.to_thread.run_sync(kill_marked, self._run_id)) or (
+                self._process is not None and self._process.signal(number)
+            )
+        if self._process is not None:
+            return self._process.signal(number)
+        return bool(await anyio.to_thread.run_sync(signal_marked, self._run_id, number))

@@ -1,0 +1,416 @@
+"""
+One run of a Claude Code agent: resolvers asked, a process owned, what it says joined to the run.
+
+The run's own task takes what the owner's listener heard, so that everything an author wrote (the
+resolvers, the hooks) is awaited here and cancelled with the run. However the run ends, the owner
+has ended its process before this returns or raises, and what was heard last has been joined.
+
+A cancel is a throw: the process is stopped, shielded and bounded; then come the error item, the
+kept status and ``on_errored``; then the same cancellation goes on.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+import uuid
+import warnings
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast, final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from flowstate.blocks.claude_code.approval import Approvals
+from flowstate.blocks.claude_code.arguments import (
+    Resolved,
+    kept_names,
+    sandbox_required,
+    sdk_arguments,
+)
+from flowstate.blocks.claude_code.client import ClientOwner
+from flowstate.blocks.claude_code.conversation import (
+    Conversation,
+    DetachedConversation,
+    SessionConversation,
+)
+from flowstate.blocks.claude_code.environment import control_environment
+from flowstate.blocks.claude_code.errors import (
+    EmptyPromptError,
+    MissingDirectoryError,
+    MissingHomeError,
+    SandboxUnavailableError,
+)
+from flowstate.blocks.claude_code.handle import ClaudeCodeHandle
+from flowstate.blocks.claude_code.heard import Heard, SessionHeard
+from flowstate.blocks.claude_code.hook_failure import log_hook_failure
+from flowstate.blocks.claude_code.options import AgentSettings
+from flowstate.blocks.claude_code.refusal import StderrTail, errors_of, refusal_of, run_error
+from flowstate.blocks.claude_code.sdk import Sdk, binary_path, load_sdk, option_names
+from flowstate.blocks.claude_code.stopping import sheltered
+from flowstate.blocks.claude_code.translator import Translator
+from flowstate.context import Context
+from flowstate.errors import DefinitionError, HarnessError
+from flowstate.harness.effect import Effect, MessageActivity, SessionNamed, ToolActivity
+from flowstate.harness.environment import Redactor
+from flowstate.harness.failure import UnknownConversationError, harness_failure_kind
+from flowstate.harness.handle import HarnessCost, HarnessRunInput
+from flowstate.harness.joiner import Joiner
+from flowstate.harness.launcher import PrivateFiles, write_launcher
+
+if TYPE_CHECKING:
+    from claude_agent_sdk import ClaudeAgentOptions
+
+T = TypeVar("T")
+
+CONFIRM_SECONDS = 2.0
+"""How long writing down the conversation may still take once the run is being cancelled."""
+
+AFTER_SECONDS = 10.0
+"""How long ``on_errored`` may take after a cancel."""
+
+
+@final
+class AgentRun:
+    """One run; ``run`` is called once."""
+
+    def __init__(self, settings: AgentSettings, value: HarnessRunInput, ctx: Context) -> None:
+        self._settings = settings
+        self._prompt = value.prompt
+        self._ctx = ctx
+        self._joiner = Joiner(ctx)
+        self._translator = Translator(
+            now=time.monotonic, forward_partial_messages=settings.forward_partial_messages
+        )
+        self._dispatched_at = int(time.time() * 1000)
+        self._redact = Redactor(os.environ if settings.env is None else settings.env)
+        self._stderr = StderrTail(self._redact)
+        self._run_id = uuid.uuid4().hex
+        self._resolved = Resolved()
+        self._conversation: Conversation | None = None
+        self._unconfirmed: str | None = None
+        self._confirming: anyio.CancelScope | None = None
+        self._owner: ClientOwner | None = None
+        self._shown = False
+
+    async def run(self) -> ClaudeCodeHandle:
+        """
+        Run the agent and say how it ended.
+
+        Raises:
+            HarnessError: the start was refused, or the outcome could not be heard.
+        """
+        try:
+            return await self._run()
+        except Exception as error:
+            self._end(*_told(error, self._redact))
+            await self._after(error)
+            raise
+        except BaseException as cancellation:
+            reason = self._ctx.cancelled or "cancelled"
+            if self._owner is not None and not self._owner.report.transcript_complete:
+                reason += "; the conversation's transcript may lack its last messages"
+            self._end("cancelled", reason)
+            await sheltered(partial(self._after, cancellation), seconds=AFTER_SECONDS)
+            raise
+
+    # --- before -----------------------------------------------------------------------------
+
+    async def _run(self) -> ClaudeCodeHandle:
+        if not self._prompt.strip():
+            raise EmptyPromptError
+        self._shown = True
+        self._join(self._translator.started())
+        if self._settings.env is not None and not self._settings.env.get("HOME"):
+            raise MissingHomeError
+        sdk = await load_sdk()
+        unknown = sorted(self._settings.options.keys() - option_names(sdk))
+        if unknown:
+            raise DefinitionError(
+                self._settings.name,
+                f"options names {', '.join(unknown)}, which this release of the SDK doesn't know",
+                "Check the names, or the installed version of claude-agent-sdk.",
+            )
+        self._conversation = self._find_conversation()
+        self._resolved = await self._resolve(self._conversation)
+        await self._drive(sdk)
+        self._raise_unheard()
+        return await self._handle()
+
+    def _find_conversation(self) -> Conversation:
+        settings = self._settings
+        if settings.detached:
+            return DetachedConversation(settings.resume, settings.on_session, self._ctx)
+        return SessionConversation(settings.name, self._ctx)
+
+    async def _resolve(self, conversation: Conversation) -> Resolved:
+        settings, ctx = self._settings, self._ctx
+        directory: str | None = None
+        if settings.cwd is not None:
+            directory = _directory(settings.name, await _awaited(settings.cwd(ctx)))
+        model = settings.model
+        if callable(model):
+            model = await _awaited(model(ctx))
+        wanted = await conversation.wanted()
+        sandbox = settings.sandbox
+        if callable(sandbox):
+            sandbox = await _awaited(sandbox(ctx))
+        return Resolved(
+            cwd=directory,
+            model=model or None,
+            conversation=wanted,
+            sandbox=sandbox,
+        )
+
+    # --- while it runs ----------------------------------------------------------------------
+
+    async def _drive(self, sdk: Sdk) -> None:
+        raised: Exception | None = None
+        approvals: Approvals | None = None
+        try:
+            async with anyio.create_task_group() as tasks:
+                if self._settings.on_tool_approval is not None:
+                    # The SDK warns that allowed tools aren't asked about. That is what they are
+                    # for, and the to-do tools among them are not the author's.
+                    warnings.simplefilter("ignore", sdk.CanUseToolShadowedWarning)
+                    approvals = Approvals(self._settings.on_tool_approval, self._ctx, sdk, tasks)
+                owner = self._owner = ClientOwner(
+                    sdk=sdk,
+                    build=self._builder(sdk, approvals),
+                    prompt=self._prompt,
+                    run_id=self._run_id,
+                )
+                tasks.start_soon(owner.run)
+                try:
+                    while (heard := await owner.next()) is not None:
+                        await self._take(heard, tasks)
+                    owner.finish()
+                    await owner.done.wait()
+                except Exception as error:
+                    # Raised after the group: in it, it would come out as a group of one.
+                    raised = error
+                finally:
+                    owner.stop()
+                    if approvals is not None:
+                        approvals.close()
+                    if self._confirming is not None:
+                        self._confirming.deadline = anyio.current_time() + CONFIRM_SECONDS
+        finally:
+            if self._owner is not None:
+                for heard in self._owner.rest():
+                    self._join(self._translator.feed(heard))
+        if raised is not None:
+            raise raised
+
+    async def _take(self, heard: Heard, tasks: TaskGroup) -> None:
+        if (
+            isinstance(heard, SessionHeard)
+            and heard.sandboxed is False
+            and sandbox_required(self._resolved.sandbox)
+        ):
+            raise SandboxUnavailableError("Claude Code started without one")
+        self._join(self._translator.feed(heard))
+        if self._unconfirmed is not None:
+            await self._confirm(tasks)
+
+    async def _confirm(self, tasks: TaskGroup) -> None:
+        """
+        Write the conversation down, in a task that outlives a cancel of the run for a moment: a
+        run that is cancelled is the one that its author most wants to continue.
+        """
+        raised: Exception | None = None
+        written = anyio.Event()
+        self._confirming = anyio.CancelScope(shield=True)
+
+        async def write(scope: anyio.CancelScope) -> None:
+            nonlocal raised
+            try:
+                with scope:
+                    await self._write_conversation()
+                if scope.cancelled_caught:
+                    self._ctx.log.warning("the conversation could not be written down in time")
+            except Exception as error:
+                raised = error
+            finally:
+                written.set()
+
+        tasks.start_soon(write, self._confirming)
+        await written.wait()
+        self._confirming = None
+        if raised is not None:
+            raise raised
+
+    async def _write_conversation(self) -> None:
+        session_id, self._unconfirmed = self._unconfirmed, None
+        if session_id is not None and self._conversation is not None:
+            await self._conversation.confirm(session_id)
+
+    def _join(self, effects: Iterable[Effect]) -> None:
+        effects = list(effects)
+        self._joiner.join(effects)
+        for effect in effects:
+            match effect:
+                case SessionNamed(session_id=session_id):
+                    self._unconfirmed = session_id
+                case MessageActivity() | ToolActivity():
+                    self._tell_activity(effect)
+                case _:
+                    pass
+
+    def _tell_activity(self, activity: MessageActivity | ToolActivity) -> None:
+        if self._settings.on_activity is None:
+            return
+        try:
+            self._settings.on_activity(activity, self._ctx)
+        except Exception as error:
+            log_hook_failure(self._ctx, "on_activity failed", error)
+
+    def _builder(
+        self, sdk: Sdk, approvals: Approvals | None
+    ) -> Callable[[PrivateFiles], ClaudeAgentOptions]:
+        settings = self._settings
+
+        def build(files: PrivateFiles) -> ClaudeAgentOptions:
+            if self._resolved.cwd is not None and not os.path.isdir(self._resolved.cwd):
+                raise MissingDirectoryError(self._resolved.cwd)
+            control = control_environment(run_id=self._run_id, api_retries=settings.api_retries)
+            arguments = sdk_arguments(
+                settings, self._resolved, {**(settings.env or {}), **control}, files
+            )
+            keep = kept_names(settings)
+            if keep is not None and settings.env is not None:
+                target = settings.options.get("cli_path") or binary_path(sdk)
+                arguments["cli_path"] = write_launcher(
+                    files, os.path.abspath(target), keep=keep, environment=settings.env
+                )
+            options: ClaudeAgentOptions = sdk.ClaudeAgentOptions(
+                **arguments, stderr=self._stderr.add, can_use_tool=approvals
+            )
+            return options
+
+        return build
+
+    # --- after ------------------------------------------------------------------------------
+
+    def _raise_unheard(self) -> None:
+        """
+        Raise what keeps us from knowing the outcome, if anything does. A result that was heard and
+        still stands is preferred to whatever went wrong after it.
+        """
+        assert self._owner is not None
+        failure, watch = self._owner.failure, self._owner.watch
+        results = self._translator.results
+        told = results[-1].errors if results and self._translator.session_id is None else ()
+        refused = refusal_of((*errors_of(failure), *told), self._resolved.conversation)
+        if refused is not None:
+            raise refused from failure
+        if watch.over or watch.settled:
+            if failure is not None:
+                self._ctx.log.info("Claude Code failed after its result", error=str(failure))
+            return
+        if isinstance(failure, HarnessError):
+            # Raised while the start was prepared: it says what is wrong by itself.
+            raise failure
+        raise run_error(failure, self._stderr.lines, self._redact) from failure
+
+    async def _handle(self) -> ClaudeCodeHandle:
+        translator = self._translator
+        if self._unconfirmed is not None:
+            await self._write_conversation()
+        outcome = translator.outcome
+        handle = ClaudeCodeHandle(
+            status=outcome.status,
+            session_id=translator.session_id or self._resolved.conversation,
+            dispatched_at=self._dispatched_at,
+            outcome=outcome.outcome,
+            final_message=translator.final_message,
+            usage=translator.usage,
+            cost=await self._cost(),
+            result_subtype=outcome.result_subtype,
+            tools_observed=translator.tools_observed,
+        )
+        self._end(None, None)
+        return handle
+
+    async def _cost(self) -> HarnessCost | None:
+        """
+        What Claude Code reports is the whole conversation's cost: this run's is the difference.
+        """
+        total, conversation = self._translator.cost_total_usd, self._conversation
+        if total is None or conversation is None:
+            return None
+        try:
+            await self._note_total()
+        except Exception as error:
+            # The agent's work is done, and only a later run's cost depends on this.
+            log_hook_failure(self._ctx, "the conversation's cost could not be noted", error)
+        before = conversation.total_before_usd
+        if before is None or total < before:
+            return None
+        return HarnessCost(usd=total - before, basis="reported")
+
+    async def _note_total(self) -> None:
+        session_id, total = self._translator.session_id, self._translator.cost_total_usd
+        if self._conversation is not None and session_id is not None and total is not None:
+            await self._conversation.note_total(session_id, total)
+
+    def _end(self, code: str | None, reason: str | None) -> None:
+        if not self._shown:
+            # An empty prompt: nothing began, so nothing is shown to end.
+            return
+        if code is None or reason is None:
+            self._join(self._translator.end())
+        else:
+            self._join(self._translator.end(reason, code=code))
+        self._joiner.close()
+
+    async def _after(self, error: BaseException) -> None:
+        """What is left to do after a throw; nothing here changes or hides the error."""
+        asked = self._resolved.conversation
+        try:
+            if self._unconfirmed is not None:
+                await self._write_conversation()
+            if isinstance(error, UnknownConversationError) and self._conversation and asked:
+                await self._conversation.forget(asked)
+            await self._note_total()
+        except Exception as failure:
+            log_hook_failure(self._ctx, "the conversation could not be written down", failure)
+        if self._settings.on_errored is None:
+            return
+        try:
+            await _awaited(self._settings.on_errored(error, self._ctx))
+        except Exception as failure:
+            log_hook_failure(self._ctx, "on_errored failed", failure)
+
+
+def _told(error: Exception, redact: Callable[[str], str]) -> tuple[str, str]:
+    """The code and the message of the error item for an exception."""
+    kind = harness_failure_kind(error)
+    if kind is not None:
+        code = kind.replace("-", "_")
+    elif isinstance(error, SandboxUnavailableError):
+        code = "sandbox_unavailable"
+    else:
+        code = "run_failed"
+    text = redact(str(error))
+    if isinstance(error, HarnessError):
+        return code, text
+    return code, f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _directory(name: str, answer: object) -> str:
+    """What a ``cwd`` resolver returned."""
+    # None is no answer either: a forgotten return would run the agent where the server runs.
+    if isinstance(answer, str | os.PathLike):
+        path: str = os.fsdecode(cast("Any", answer))
+        if path:
+            return path
+    raise DefinitionError(name, f"cwd returned {answer!r}", "Return the path of a directory.")
+
+
+async def _awaited(answer: T | Awaitable[T]) -> T:
+    if inspect.isawaitable(answer):
+        return await answer
+    return answer
