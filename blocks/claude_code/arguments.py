@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast, final
 
-from flowstate.blocks.claude_code.environment import CONTROL_NAMES, OPTION_NAMES
 from flowstate.blocks.claude_code.options import SOURCES, AgentSettings
 from flowstate.harness.launcher import PrivateFiles
 
@@ -44,14 +43,11 @@ class Resolved:
 
 
 def sdk_arguments(
-    settings: AgentSettings, resolved: Resolved, environment: Mapping[str, str], files: PrivateFiles
+    settings: AgentSettings, resolved: Resolved, files: PrivateFiles
 ) -> dict[str, Any]:
     """
-    The fields of ``ClaudeAgentOptions`` for one run, callbacks and the binary's path excepted.
-
-    Args:
-        environment: what the process is given on top of what the SDK starts from. Blocks while it
-            writes files.
+    The fields of ``ClaudeAgentOptions`` for one run, without callbacks and without what says how
+    it is started (``flowstate.blocks.claude_code.launch``). Blocks while it writes files.
     """
     prompt, flags = _system_prompt(settings.system_prompt, files)
     extra_args = {**settings.options.get("extra_args", {}), **flags}
@@ -62,7 +58,6 @@ def sdk_arguments(
         "model": resolved.model,
         "resume": resolved.conversation,
         "system_prompt": prompt,
-        "env": dict(environment),
         "permission_mode": settings.permission_mode,
         "allowed_tools": allowed_tools(settings),
         "disallowed_tools": list(settings.disallowed_tools),
@@ -75,6 +70,8 @@ def sdk_arguments(
         "skills": list(settings.skills) if isinstance(settings.skills, tuple) else settings.skills,
         # They carry the true token counts, so they are asked for even if they aren't shown.
         "include_partial_messages": True,
+        # Else a sub-agent in the foreground would show its tool calls only.
+        "forward_subagent_text": True,
         # A prompt is data: no command in it is run and no file that it names is read.
         "verbatim_prompts": True,
         "max_buffer_size": BUFFER_BYTES,
@@ -125,15 +122,6 @@ def sandbox_required(sandbox: Mapping[str, Any] | None) -> bool:
     """Whether a run with these settings must not go on unsandboxed."""
     settings = sandbox_settings(sandbox)
     return settings is not None and settings.get("failIfUnavailable") is True
-
-
-def kept_names(settings: AgentSettings) -> frozenset[str] | None:
-    """The names of all variables that a run with its own ``env`` may have; None without one."""
-    if settings.env is None:
-        return None
-    given = {name for name, value in settings.options.items() if value not in (None, False)}
-    by_option = {name for option, name in OPTION_NAMES.items() if option in given}
-    return frozenset({*settings.env, *CONTROL_NAMES, *by_option})
 
 
 def _system_prompt(

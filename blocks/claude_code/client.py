@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 import signal
 import uuid
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, final
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast, final
 
 import anyio
 import anyio.to_thread
@@ -64,7 +64,7 @@ class ClientOwner:
         sdk: the SDK's module.
         build: makes the client's options; may block, it runs in a worker thread. Files that it
             writes are removed when the process has ended.
-        prompt: what the agent is asked; it isn't empty.
+        prompt: what the agent is asked; None only connects, until ``stop`` or ``finish``.
         run_id: the marker that the process carries in its environment.
     """
 
@@ -73,13 +73,15 @@ class ClientOwner:
         *,
         sdk: Sdk,
         build: Callable[[PrivateFiles], ClaudeAgentOptions],
-        prompt: str,
+        prompt: str | None,
         run_id: str,
         connect_seconds: float = CONNECT_SECONDS,
         patience: Patience | None = None,
     ) -> None:
         self.failure: Exception | None = None
         """Why nothing more is heard: what the SDK raised, or ``NotStarted``. None: no reason."""
+        self.info: Mapping[str, Any] = {}
+        """What Claude Code said of itself when it was connected; empty before."""
         self.report = StopReport()
         self._prompt_id = str(uuid.uuid4())
         self.watch = RunWatch(self._prompt_id)
@@ -122,6 +124,11 @@ class ClientOwner:
                 return rest
             if heard is not None:
                 rest.append(heard)
+
+    async def connected(self) -> bool:
+        """Wait until Claude Code has started and said who it is; False if it never will."""
+        await self._started.wait()
+        return self._client is not None and bool(self.info)
 
     def finish(self) -> None:
         """The run is over: let the process exit by itself."""
@@ -206,7 +213,7 @@ class ClientOwner:
     async def _ask(self, client: ClaudeSDKClient) -> None:
         # Outside the scope that a stop cancels: a prompt is sent whole or not at all. Should the
         # process not read it, the signals of a stop end the writing, too.
-        if self._hurried.is_set():
+        if self._prompt is None or self._hurried.is_set():
             return
         self.report.begun = True
         try:
@@ -253,10 +260,16 @@ class ClientOwner:
         await enforce(self, self.report, self._patience)
 
     async def _know_process(self, client: ClaudeSDKClient) -> None:
-        info = await client.get_server_info()
-        pid = (info or {}).get("pid")
+        self.info = await client.get_server_info() or {}
+        pid = self.info.get("pid")
         if isinstance(pid, int):
             self._process = ProcessHandle(pid)
+
+    @property
+    def account(self) -> Mapping[str, Any]:
+        """Where Claude Code says that its credential comes from; empty if it doesn't."""
+        account = self.info.get("account")
+        return cast("dict[str, Any]", account) if isinstance(account, dict) else {}
 
     async def _sweep(self) -> None:
         """Kill what a process that died, or was killed, left running in sessions of its own."""

@@ -22,6 +22,7 @@ from flowstate.define.block import BlockOptions
 from flowstate.errors import DefinitionError
 from flowstate.harness.effect import MessageActivity, ToolActivity
 from flowstate.harness.environment import check_variable
+from flowstate.harness.usage import HarnessUsageHook
 
 if TYPE_CHECKING:
     from claude_agent_sdk import AgentDefinition, HookMatcher, SdkPluginConfig
@@ -41,6 +42,9 @@ OnActivity: TypeAlias = Callable[[HarnessActivity, Context], None]
 
 NAME = "claude_code"
 """The block's name where none is given."""
+
+CLAUDE_CODE_HARNESS = "claude-code"
+"""The name under which Claude Code's usage is kept."""
 
 SOURCES: tuple[SettingSource, ...] = get_args(SettingSource)
 
@@ -94,6 +98,8 @@ class ClaudeCodeOptions(BlockOptions, total=False):
     """After the run has raised or was cancelled; never for what the agent itself reports."""
     on_activity: OnActivity | None
     """Each message the agent completes and each tool call it starts; not awaited."""
+    on_usage: HarnessUsageHook | None
+    """Where a limit of the subscription stands, each time Claude Code tells; awaited."""
     on_tool_approval: OnToolApproval | None
     """Asked about each tool call that nothing else allows or denies."""
     options: Mapping[str, Any]
@@ -129,6 +135,7 @@ class AgentSettings:
     on_session: OnSession | None
     on_errored: OnErrored | None
     on_activity: OnActivity | None
+    on_usage: HarnessUsageHook | None
     on_tool_approval: OnToolApproval | None
     options: Mapping[str, Any]
 
@@ -154,12 +161,17 @@ _OWNED: Mapping[str, str] = {
     "can_use_tool": _OWN_APPROVAL,
     "permission_prompt_tool_name": _OWN_APPROVAL,
     "include_partial_messages": "Use forward_partial_messages=.",
+    "forward_subagent_text": "What sub-agents say is always heard.",
     "verbatim_prompts": "A prompt is always data: it is never searched for commands or files.",
     "stderr": _OWN_RUN,
     "debug_stderr": _OWN_RUN,
     "max_buffer_size": _OWN_RUN,
 }
 """What ``options`` may not name, and what to do instead."""
+
+_FUNCTIONS = (
+    *("resume", "on_session", "on_errored", "on_activity", "on_usage", "on_tool_approval"),
+)
 
 _OWNED_FLAGS = frozenset(
     {"resume", "continue", "session-id", "fork-session", "print", "output-format", "input-format"}
@@ -219,6 +231,7 @@ def split_options(options: ClaudeCodeOptions) -> tuple[AgentSettings, BlockOptio
         on_session=given.get("on_session"),
         on_errored=given.get("on_errored"),
         on_activity=given.get("on_activity"),
+        on_usage=given.get("on_usage"),
         on_tool_approval=given.get("on_tool_approval"),
         options=_rest(name, given.get("options", {})),
     )
@@ -246,7 +259,7 @@ def _check_functions(name: str, given: Mapping[str, Any]) -> None:
             f"cwd={cwd!r} is one directory for all runs, and one flow serves many at once",
             "Give a function of the context: cwd=lambda ctx: ....",
         )
-    for option in ("resume", "on_session", "on_errored", "on_activity", "on_tool_approval"):
+    for option in _FUNCTIONS:
         if given.get(option) is not None and not callable(given[option]):
             raise DefinitionError(
                 name, f"{option}={given[option]!r} is no function", f"Give {option} a function."

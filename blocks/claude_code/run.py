@@ -11,14 +11,13 @@ kept status and ``on_errored``; then the same cancellation goes on.
 
 from __future__ import annotations
 
-import inspect
 import os
 import time
 import uuid
 import warnings
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast, final
+from typing import TYPE_CHECKING, final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -26,7 +25,6 @@ from anyio.abc import TaskGroup
 from flowstate.blocks.claude_code.approval import Approvals
 from flowstate.blocks.claude_code.arguments import (
     Resolved,
-    kept_names,
     sandbox_required,
     sdk_arguments,
 )
@@ -36,7 +34,6 @@ from flowstate.blocks.claude_code.conversation import (
     DetachedConversation,
     SessionConversation,
 )
-from flowstate.blocks.claude_code.environment import control_environment
 from flowstate.blocks.claude_code.errors import (
     EmptyPromptError,
     MissingDirectoryError,
@@ -44,11 +41,14 @@ from flowstate.blocks.claude_code.errors import (
     SandboxUnavailableError,
 )
 from flowstate.blocks.claude_code.handle import ClaudeCodeHandle
-from flowstate.blocks.claude_code.heard import Heard, SessionHeard
+from flowstate.blocks.claude_code.heard import Heard, SessionHeard, UsageHeard
 from flowstate.blocks.claude_code.hook_failure import log_hook_failure
-from flowstate.blocks.claude_code.options import AgentSettings
+from flowstate.blocks.claude_code.json_value import text_of
+from flowstate.blocks.claude_code.launch import launch_arguments
+from flowstate.blocks.claude_code.options import CLAUDE_CODE_HARNESS, AgentSettings
 from flowstate.blocks.claude_code.refusal import StderrTail, errors_of, refusal_of, run_error
-from flowstate.blocks.claude_code.sdk import Sdk, binary_path, load_sdk, option_names
+from flowstate.blocks.claude_code.resolving import awaited, resolve
+from flowstate.blocks.claude_code.sdk import Sdk, load_sdk, option_names
 from flowstate.blocks.claude_code.stopping import sheltered
 from flowstate.blocks.claude_code.translator import Translator
 from flowstate.context import Context
@@ -58,12 +58,11 @@ from flowstate.harness.environment import Redactor
 from flowstate.harness.failure import UnknownConversationError, harness_failure_kind
 from flowstate.harness.handle import HarnessCost, HarnessRunInput
 from flowstate.harness.joiner import Joiner
-from flowstate.harness.launcher import PrivateFiles, write_launcher
+from flowstate.harness.launcher import PrivateFiles
+from flowstate.harness.usage import HarnessUsageHook, HarnessUsageReport
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeAgentOptions
-
-T = TypeVar("T")
 
 CONFIRM_SECONDS = 2.0
 """How long writing down the conversation may still take once the run is being cancelled."""
@@ -134,7 +133,7 @@ class AgentRun:
                 "Check the names, or the installed version of claude-agent-sdk.",
             )
         self._conversation = self._find_conversation()
-        self._resolved = await self._resolve(self._conversation)
+        self._resolved = await resolve(self._settings, self._conversation, self._ctx)
         await self._drive(sdk)
         self._raise_unheard()
         return await self._handle()
@@ -144,25 +143,6 @@ class AgentRun:
         if settings.detached:
             return DetachedConversation(settings.resume, settings.on_session, self._ctx)
         return SessionConversation(settings.name, self._ctx)
-
-    async def _resolve(self, conversation: Conversation) -> Resolved:
-        settings, ctx = self._settings, self._ctx
-        directory: str | None = None
-        if settings.cwd is not None:
-            directory = _directory(settings.name, await _awaited(settings.cwd(ctx)))
-        model = settings.model
-        if callable(model):
-            model = await _awaited(model(ctx))
-        wanted = await conversation.wanted()
-        sandbox = settings.sandbox
-        if callable(sandbox):
-            sandbox = await _awaited(sandbox(ctx))
-        return Resolved(
-            cwd=directory,
-            model=model or None,
-            conversation=wanted,
-            sandbox=sandbox,
-        )
 
     # --- while it runs ----------------------------------------------------------------------
 
@@ -214,6 +194,22 @@ class AgentRun:
         self._join(self._translator.feed(heard))
         if self._unconfirmed is not None:
             await self._confirm(tasks)
+        if isinstance(heard, UsageHeard) and self._settings.on_usage is not None:
+            await self._tell_usage(heard, self._settings.on_usage)
+
+    async def _tell_usage(self, heard: UsageHeard, on_usage: HarnessUsageHook) -> None:
+        assert self._owner is not None
+        report = HarnessUsageReport(
+            harness=CLAUDE_CODE_HARNESS,
+            window=heard.window,
+            observed_at=int(time.time() * 1000),
+            run_started_at=self._dispatched_at,
+            account_id=text_of(self._owner.account.get("email")),
+        )
+        try:
+            await awaited(on_usage(report, self._ctx))
+        except Exception as error:
+            log_hook_failure(self._ctx, "on_usage failed", error)
 
     async def _confirm(self, tasks: TaskGroup) -> None:
         """
@@ -275,16 +271,15 @@ class AgentRun:
         def build(files: PrivateFiles) -> ClaudeAgentOptions:
             if self._resolved.cwd is not None and not os.path.isdir(self._resolved.cwd):
                 raise MissingDirectoryError(self._resolved.cwd)
-            control = control_environment(run_id=self._run_id, api_retries=settings.api_retries)
-            arguments = sdk_arguments(
-                settings, self._resolved, {**(settings.env or {}), **control}, files
+            arguments = sdk_arguments(settings, self._resolved, files)
+            arguments |= launch_arguments(
+                sdk,
+                files,
+                env=settings.env,
+                run_id=self._run_id,
+                api_retries=settings.api_retries,
+                options=settings.options,
             )
-            keep = kept_names(settings)
-            if keep is not None and settings.env is not None:
-                target = settings.options.get("cli_path") or binary_path(sdk)
-                arguments["cli_path"] = write_launcher(
-                    files, os.path.abspath(target), keep=keep, environment=settings.env
-                )
             options: ClaudeAgentOptions = sdk.ClaudeAgentOptions(
                 **arguments, stderr=self._stderr.add, can_use_tool=approvals
             )
@@ -380,7 +375,7 @@ class AgentRun:
         if self._settings.on_errored is None:
             return
         try:
-            await _awaited(self._settings.on_errored(error, self._ctx))
+            await awaited(self._settings.on_errored(error, self._ctx))
         except Exception as failure:
             log_hook_failure(self._ctx, "on_errored failed", failure)
 
@@ -398,19 +393,3 @@ def _told(error: Exception, redact: Callable[[str], str]) -> tuple[str, str]:
     if isinstance(error, HarnessError):
         return code, text
     return code, f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def _directory(name: str, answer: object) -> str:
-    """What a ``cwd`` resolver returned."""
-    # None is no answer either: a forgotten return would run the agent where the server runs.
-    if isinstance(answer, str | os.PathLike):
-        path: str = os.fsdecode(cast("Any", answer))
-        if path:
-            return path
-    raise DefinitionError(name, f"cwd returned {answer!r}", "Return the path of a directory.")
-
-
-async def _awaited(answer: T | Awaitable[T]) -> T:
-    if inspect.isawaitable(answer):
-        return await answer
-    return answer

@@ -27,7 +27,9 @@ MODULE = "claude_agent_sdk"
 Sdk: TypeAlias = Any
 """The module ``claude_agent_sdk``. Only what its documentation names is used of it."""
 
-_NEEDED = frozenset({"verbatim_prompts", "stderr", "max_buffer_size", "strict_mcp_config"})
+_NEEDED = frozenset(
+    {"verbatim_prompts", "forward_subagent_text", "strict_mcp_config", "stderr", "max_buffer_size"}
+)
 """Options without which a run could not keep its promises; older releases lack some."""
 
 

@@ -19,7 +19,7 @@ from flowstate.cli.demo_script import HELD_TURN, PROMPTS, script
 from flowstate.harness.environment import harness_env
 from flowstate.request.lifecycle import ENDED
 from flowstate.request.run import Run
-from flowstate.testing.clean_home import clean_home
+from flowstate.testing.agent_home import clean_home
 from flowstate.testing.messages_api import ScriptedMessagesApi
 from flowstate.testing.received_request import ReceivedRequest
 

@@ -26,6 +26,7 @@ from flowstate.ids import IdSource
 from flowstate.item.content import Content, Message, Reasoning
 from flowstate.item.event import EventKind, ItemEvent
 from flowstate.item.item import Item, ItemStatus, Provenance, SettledStatus
+from flowstate.item.keyed import KeyedItems
 from flowstate.item.statusline import StatusSlot, StepStatus
 from flowstate.item.visibility import Visibility, visibility_of
 
@@ -51,6 +52,7 @@ class ItemBook:
         "_slot",
         "acquire",
         "emit",
+        "keyed",
         "last",
         "release",
     )
@@ -87,6 +89,7 @@ class ItemBook:
         self._open: dict[str, LiveItem] = {}
         self._hidden: set[str] = set()
         self._slot = StatusSlot(self._lock)
+        self.keyed = KeyedItems(self._lock, self._hidden)
         self._closed = False
 
     def __repr__(self) -> str:
@@ -274,8 +277,27 @@ class StepItems:
         """Show an item that is settled at once; returns its id."""
         return self._book.begin(self, content, parent, transient, status).id
 
+    def upsert(
+        self,
+        key: str,
+        content: Content,
+        *,
+        parent: str | None = None,
+        transient: bool = False,
+        status: ItemStatus = "in_progress",
+    ) -> str:
+        """Show, change or settle the request's item of this key; returns its id."""
+        book = self._book
+        return book.keyed.upsert(book.begin, self, key, content, parent, transient, status)
+
+    def apart(self) -> StepItems:
+        """A writer like this one whose items don't end with the step."""
+        return StepItems(
+            self._book, self._path, self._block, self.declared, self.transient, self.parent
+        )
+
     def provenance(self, parent: str | None) -> Provenance:
-        """Where an item of this step comes from; made once for all without a parent of their own."""
+        """Where an item of this step comes from; one value for all under the same parent."""
         own = self._provenance
         if own is None:
             path = self._path if isinstance(self._path, str) else self._path()
@@ -360,7 +382,7 @@ class LiveItem:
         self._book.replace(self, content, status)
 
     def take(self, content: Content | None, status: ItemStatus, now: int) -> Item:
-        """The item with this content (None: what it has, all appended text included), from now on."""
+        """The item from now on; content None: what it has, all appended text included."""
         last = self._item
         if content is None:
             content = last.content

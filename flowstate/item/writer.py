@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from flowstate.item.content import Content
-from flowstate.item.item import SettledStatus
+from flowstate.item.item import ItemStatus, SettledStatus
 
 
 class OpenItem(Protocol):
@@ -58,6 +58,37 @@ class ItemWriter(Protocol):
         status: SettledStatus = "completed",
     ) -> str:
         """Show an item that is settled at once; returns its id."""
+        ...
+
+    def upsert(
+        self,
+        key: str,
+        content: Content,
+        *,
+        parent: str | None = None,
+        transient: bool = False,
+        status: ItemStatus = "in_progress",
+    ) -> str:
+        """
+        Show, change or settle the one item that ``key`` stands for in this request; returns its id.
+
+        The first call makes the item, later ones replace its content, whichever step they come
+        from. It belongs to the request: unlike an opened one it outlives the step, until a call
+        with a settled ``status`` ends it or the request does (as incomplete). Once it is settled,
+        calls with its key are ignored.
+
+        Items of hidden blocks, transient ones and the others have keys of their own.
+
+        Args:
+            key: any text; the same in another request is another item.
+            content: what it holds from now on; always of the same type.
+            parent: the id of a container item; only the first call's counts.
+            transient: whether it is kept nowhere.
+            status: ``completed``, ``incomplete`` or ``failed`` to settle it.
+
+        Raises:
+            InvalidValue: the content is of another type than the item's.
+        """
         ...
 
 

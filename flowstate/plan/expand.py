@@ -8,6 +8,7 @@ yes, no (a fault), or unknown (a checked edge; a fault under ``strict``).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, final
 
 from flowstate.define.annotations import annotations_of
@@ -36,7 +37,7 @@ from flowstate.define.step import (
 )
 from flowstate.define.union import union_type
 from flowstate.define.unknown import UNKNOWN_TYPE
-from flowstate.plan.judge import Judge
+from flowstate.plan.judge import RESHAPE, Judge
 from flowstate.plan.site import Edge, Site
 from flowstate.plan.slices import without_loop_backs
 
@@ -64,13 +65,16 @@ class Expansion:
         *,
         name: str | None = None,
         edge: Edge | None = None,
+        way_out: str = RESHAPE,
         **place: Any,
     ) -> Site:
         """The site of a block that is handed a value of type ``arriving``."""
         wanted = block.input_type
-        if edge is None:
-            edge = self.judge.edge(arriving, wanted, path, source, f"{block.name!r}")
         label = name or block.name
+        if edge is None and wanted is UNKNOWN_TYPE and isinstance(block, Sequencer):
+            edge = Edge()  # It hands on what arrives: its first step is judged by that.
+        elif edge is None:
+            edge = self.judge.edge(arriving, wanted, path, source, repr(label), way_out=way_out)
         entering = arriving if wanted is UNKNOWN_TYPE else wanted
         match block:
             case Handler():
@@ -122,7 +126,15 @@ class Expansion:
         sites: list[Site] = []
         for name, block in named:
             unique = names.take(name)
-            sites.append(self._block(block, f"{path}/{unique}", arriving, source, name=unique))
+            site = self._block(
+                block,
+                f"{path}/{unique}",
+                arriving,
+                source,
+                name=unique,
+                way_out="Give the block a connector: block.connect_input(lambda value: ...).",
+            )
+            sites.append(site)
         return tuple(sites)
 
     # --- the steps of a sequencer ---------------------------------------------------------------
@@ -136,13 +148,13 @@ class Expansion:
         exits: list[object] = []
         sites: list[Site] = []
         steps, faults = without_loop_backs(block.name, path, block.steps)
-        self.judge.faults += faults
         for step in steps:
             site, running = self._step(step, names, running, source)
             if isinstance(step, ExitIfStep):
                 exits.append(running)
             source = repr(site.name)
             sites.append(site)
+        self.judge.faults += faults
         return tuple(sites), union_type([running, *exits])
 
     def _step(self, step: Step, names: _Names, running: object, source: str) -> tuple[Site, object]:
@@ -231,17 +243,24 @@ class Expansion:
                 )
                 return site, given
             case LoopStep(block=block):
+                known = len(self.judge.faults)
                 body = self._block(block, path, running, source, name=name)
                 if block.input_type is UNKNOWN_TYPE and body.output_type != running:
                     # A slice: its first step meets the running value, then its last output.
                     both = union_type([running, body.output_type])
+                    del self.judge.faults[known:]
                     body = self._block(block, path, both, source, name=name)
                 elif block.input_type is not UNKNOWN_TYPE:
                     again = self.judge.edge(
-                        body.output_type, block.input_type, path, repr(name), f"{name!r} again"
+                        body.output_type,
+                        block.input_type,
+                        path,
+                        repr(name),
+                        f"{name!r} again",
+                        way_out="Let the body end with what it takes, for example by .map(...).",
                     )
                     if again.check is not None and body.edge.check is None:
-                        body = self._block(block, path, running, source, name=name, edge=again)
+                        body = replace(body, edge=again)
                 self.judge.condition(step.condition, body.output_type, path, repr(name))
                 site = Site(
                     kind="loop",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, final, get_type_hints
+from typing import Any, Final, final, get_type_hints
 
 from flowstate.define.annotations import annotations_of
 from flowstate.define.block import Block
@@ -21,6 +21,11 @@ from flowstate.plan.assignable import Verdict, assignable
 from flowstate.plan.element import element_type
 from flowstate.plan.site import Edge, Site
 from flowstate.plan.typename import type_name, type_names
+
+RESHAPE: Final = (
+    "Put .map(...) before it, or a connector in the step: .step(lambda value: ..., block)."
+)
+"""The way out where one step simply gives something else than the next takes."""
 
 
 @final
@@ -84,8 +89,7 @@ class Judge:
         source: str,
         target: str,
         *,
-        way_out: str = "Put .map(...) before it, or a connector in the step: "
-        ".step(lambda value: ..., block).",
+        way_out: str = RESHAPE,
     ) -> Edge:
         """Judge one edge; a misfit becomes a fault, an unknown one is checked when it runs."""
         if wanted is UNKNOWN_TYPE:

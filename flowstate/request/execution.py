@@ -33,6 +33,7 @@ from flowstate.run.frame import Frame
 from flowstate.run.gate import Gate
 from flowstate.run.scheduler import execute
 from flowstate.run.services import Services
+from flowstate.run.side_chains import SideChains
 from flowstate.state.cell import StateCell, cell_key
 from flowstate.store.protocol import Store
 from flowstate.store.record import Fence, PutRequest, RequestRecord, RequestStatus
@@ -133,6 +134,11 @@ class Execution:
     def status(self) -> RequestStatus:
         """Where it is in its life."""
         return self._record.status
+
+    @property
+    def side_chains(self) -> SideChains:
+        """The side chains that it has begun."""
+        return self._services.side_chains
 
     def cancel(self, reason: str) -> None:
         """Ask it to stop."""

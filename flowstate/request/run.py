@@ -6,7 +6,7 @@ A run goes on whether anybody looks or not: leaving a reader cancels nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, final
 
 from flowstate.errors import RequestCancelled, RequestInterrupted
 from flowstate.ids import Identity, RequestId
@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from flowstate.request.execution import Execution
 
 O_co = TypeVar("O_co", covariant=True)
+
+
+class SideChainCounts(NamedTuple):
+    """The side chains of a request, as of one moment."""
+
+    begun: int
+    """Since the request started."""
+    running: int
+    """Of these: not ended yet."""
+    failed: int
+    """Of these: ended by an error, which is an item."""
 
 
 @final
@@ -58,6 +69,12 @@ class Run(Generic[O_co]):
     def waiting_behind(self) -> str | None:
         """The id of the request just ahead of it while it waits, else None."""
         return self._execution.behind
+
+    @property
+    def side_chains(self) -> SideChainCounts:
+        """How many side chains it has begun so far, and what became of them."""
+        chains = self._execution.side_chains
+        return SideChainCounts(chains.begun, chains.running, chains.failed)
 
     async def started(self) -> bool:
         """Wait until it runs (True), or has ended before it could (False)."""

@@ -27,11 +27,13 @@ from flowstate.errors import (
     VersionConflict,
 )
 from flowstate.ids import Identity, IdSource, RequestId, SessionId, random_id
+from flowstate.item.visibility import Visibility
 from flowstate.lease.memory import MemoryLease
 from flowstate.lease.protocol import LeaseBackend
 from flowstate.plan.build import Plan, build_plan
 from flowstate.request.execution import Execution, Surroundings
 from flowstate.request.run import Run
+from flowstate.request.session_items import SessionItems
 from flowstate.request.stored_value import stored_input
 from flowstate.store.opening import open_store
 from flowstate.store.protocol import Store
@@ -153,6 +155,40 @@ class Runtime:
         """The plan of one of its actions."""
         plan: Plan[A, B] = self._known(action)[1]
         return plan
+
+    def session_items(
+        self,
+        session: str,
+        *,
+        tenant: str | None = None,
+        visibility: Visibility = "client",
+        last: int | None = None,
+    ) -> SessionItems:
+        """
+        The stored items of a session's requests, oldest first, of this process and earlier ones.
+
+        ``flowstate.item.selection.history`` makes a model's history of them. A request under way
+        is given as far as it is stored.
+
+        Args:
+            session: the session's id.
+            tenant: the tenant it was used under; None is a tenant of its own.
+            visibility: ``trace`` shows hidden items, too.
+            last: only the items of the last so many requests; None: of all.
+
+        Raises:
+            RuntimeClosed: outside ``async with``.
+            InvalidValue: ``last`` is less than 1.
+        """
+        if self._around is None:
+            raise RuntimeClosed(f"session_items of {session!r}")
+        if last is not None and last < 1:
+            raise InvalidValue(
+                "session_items", "last of 1 or more, or None", repr(last), "no items"
+            )
+        return SessionItems(
+            self._store, session=session, tenant=tenant, visibility=visibility, last=last
+        )
 
     async def dispatch(
         self,

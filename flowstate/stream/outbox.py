@@ -130,7 +130,7 @@ class Outbox:
         try:
             while await self._more():
                 await self._move()
-        except Exception as error:  # noqa: BLE001  (whatever it was, its owner is told)
+        except Exception as error:  # whatever it was, its owner is told
             self._failure = error
             self._drop()
             self._on_failure(error)

@@ -216,11 +216,6 @@ class EventReader:
         rows = await self._source.store.items(
             self._source.request_id, after=self._position, limit=PAGE
         )
-        events = [
-            self._event(record)
-            for record in rows
-            if not (self._client and record.visibility == "trace")
-        ]
         position = rows[-1].last_sequence if rows else self._position
         short = len(rows) < PAGE
         if short and ring is not None:
@@ -231,6 +226,11 @@ class EventReader:
             # to be shown.
             while ring.head < position and not ring.over:
                 await ring.wait(ring.head)
+        events = [
+            self._event(record)
+            for record in rows
+            if not (self._client and record.visibility == "trace")
+        ]
         self._position = position
         if short and (ring is None or ring.floor <= position):
             self._given.clear()

@@ -9,10 +9,10 @@ or a network: ``ScriptedMessagesApi`` and ``clean_home``. Contracts for implemen
 Importing this module needs no extra; what does says so when it is used.
 """
 
-from flowstate.testing.clean_home import CleanHome as CleanHome
-from flowstate.testing.clean_home import clean_environment as clean_environment
-from flowstate.testing.clean_home import clean_home as clean_home
-from flowstate.testing.clean_home import require_clean_environment as require_clean_environment
+from flowstate.testing.agent_home import CleanHome as CleanHome
+from flowstate.testing.agent_home import clean_environment as clean_environment
+from flowstate.testing.agent_home import clean_home as clean_home
+from flowstate.testing.agent_home import require_clean_environment as require_clean_environment
 from flowstate.testing.laws import LawBroken as LawBroken
 from flowstate.testing.laws import assert_laws as assert_laws
 from flowstate.testing.messages_api import ScriptedMessagesApi as ScriptedMessagesApi
@@ -30,9 +30,9 @@ from flowstate.testing.scripted_turns import redacted_thinking as redacted_think
 from flowstate.testing.scripted_turns import text as text
 from flowstate.testing.scripted_turns import thinking as thinking
 from flowstate.testing.scripted_turns import tool_call as tool_call
-from flowstate.testing.simulate import CANCELLED as CANCELLED
-from flowstate.testing.simulate import Simulation as Simulation
-from flowstate.testing.simulate import simulate as simulate
+from flowstate.testing.simulation import CANCELLED as CANCELLED
+from flowstate.testing.simulation import Simulation as Simulation
+from flowstate.testing.simulation import simulate as simulate
 
 __all__ = [
     "CANCELLED",

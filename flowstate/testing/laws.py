@@ -14,7 +14,7 @@ from flowstate.define.block import Block
 from flowstate.define.flow import Action
 from flowstate.plan.build import Plan, build_plan
 from flowstate.plan.site import Site, sites
-from flowstate.testing.simulate import CANCELLED, Simulation, simulate
+from flowstate.testing.simulation import CANCELLED, Simulation, simulate
 
 
 class LawBroken(AssertionError):

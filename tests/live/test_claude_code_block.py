@@ -20,6 +20,14 @@ from typing import Any
 import anyio
 import pytest
 
+from flowstate.blocks.claude_code.account import (
+    ClaudeAccount,
+    ClaudeModels,
+    NoClaudeAccount,
+    list_claude_models,
+    probe_claude_account,
+    read_claude_usage,
+)
 from flowstate.blocks.claude_code.agent import claude_code_agent
 from flowstate.blocks.claude_code.approval import AllowTool, DenyTool, ToolApprovalRequest
 from flowstate.blocks.claude_code.conversation import SdkAgentRuns
@@ -34,9 +42,17 @@ from flowstate.context import Context
 from flowstate.harness.failure import harness_failure_kind
 from flowstate.harness.handle import HarnessRunInput
 from flowstate.harness.process import MARKER
-from flowstate.testing.clean_home import CleanHome, clean_home
+from flowstate.harness.usage import HarnessUsageReport, UsageWindows
+from flowstate.testing.agent_home import CleanHome, clean_home
 from flowstate.testing.messages_api import ScriptedMessagesApi
-from flowstate.testing.scripted_turns import ApiError, Turn, text, thinking, tool_call
+from flowstate.testing.scripted_turns import (
+    ApiError,
+    Turn,
+    rate_limit_headers,
+    text,
+    thinking,
+    tool_call,
+)
 from tests.blocks.claude_code.fake_context import FakeContext, FakeScope
 
 pytest.importorskip("claude_agent_sdk", reason="could not import claude_agent_sdk")
@@ -510,3 +526,84 @@ async def test_tool_calls_are_approved_or_denied_by_the_hook(bench: Bench) -> No
     assert "no shell" in bench.api.conversation()[1].tool_results[0].text
     assert path.read_text() == "approved"
     assert [s.text for s in ctx.contents("status")] == ["Denied Bash: no shell", "Approved Write"]
+
+
+@one_backend
+@pytest.mark.parametrize("background", [True, False])
+async def test_a_sub_agent_s_items_are_grouped(bench: Bench, background: bool) -> None:
+    """Its text and tool calls lie in a container; the run waits for it, and the last result counts."""
+    bench.api.script(
+        Turn(
+            tool_call(
+                "Agent",
+                description="Look around",
+                prompt="SUBAGENT: look around",
+                subagent_type="general-purpose",
+                run_in_background=background,
+            )
+        ),
+        Turn(text("The main thread goes on.")),
+        Turn(text("The sub-agent is done.")),
+    )
+    bench.api.route(
+        "SUBAGENT: look around",
+        Turn(text("I look."), tool_call("Bash", command="echo sub")),
+        Turn(text("I saw it."), delay=0.3),
+    )
+    ctx = FakeContext(bench.session)
+    handle = await bench.run(ctx=ctx)
+
+    (container,) = [item for item in ctx.items.shown if item.content.type == "container"]
+    inside = [item.content for item in ctx.items.shown if item.parent == container.id]
+    assert [c.type for c in inside] == ["message", "tool_output", "message"]
+    assert container.status == "completed"
+    assert handle.status == "completed"
+    if background:
+        assert handle.final_message == "The sub-agent is done."
+
+
+# --- asking about itself ------------------------------------------------------------------------
+
+
+async def test_a_credential_is_found_without_a_run(bench: Bench) -> None:
+    """A key, or none at all: told by Claude Code itself, and no request reaches the model."""
+    env = dict(bench.home.env)
+    with_key = await probe_claude_account(env=env)
+    del env["ANTHROPIC_API_KEY"]
+    without = await probe_claude_account(env=env)
+
+    assert with_key == ClaudeAccount(api_key_source="ANTHROPIC_API_KEY")
+    assert isinstance(without, NoClaudeAccount)
+    assert not without.unanswered
+    assert bench.api.conversation() == ()
+
+
+@one_backend
+async def test_models_are_listed_with_their_own_ids(bench: Bench) -> None:
+    """Every entry is a concrete model, one of them is the default, none is there twice."""
+    listed = await list_claude_models(env=bench.home.env)
+
+    assert isinstance(listed, ClaudeModels)
+    ids = [model.id for model in listed.models]
+    assert len(ids) == len(set(ids)) > 1
+    assert all(model_id.startswith("claude-") for model_id in ids)
+    assert sum(model.is_default for model in listed.models) == 1
+
+
+@one_backend
+async def test_usage_of_a_subscription(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a token, a run tells where the limits stand, and the reader says that there are some."""
+    reports: list[HarnessUsageReport] = []
+    headers = rate_limit_headers("allowed_warning", utilization=0.91, surpassed=0.9)
+    async with ScriptedMessagesApi() as api, clean_home(api, oauth=True) as home:
+        api.script(Turn(text("ok"), headers=headers))
+        bench = Bench(api, home, FakeScope("s1"))
+        await bench.run(
+            ctx=FakeContext(), detached=True, on_usage=lambda report, _: reports.append(report)
+        )
+        assert await read_claude_usage(env=home.env) == UsageWindows()
+
+    window = reports[-1].window
+    assert (window.id, window.minutes, window.level) == ("five_hour", 300, "warning")
+    assert window.used_percent == 91.0
+    assert window.resets_at is not None

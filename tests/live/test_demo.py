@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from flowstate.testing.clean_home import clean_home
+from flowstate.testing.agent_home import clean_home
 from flowstate.testing.messages_api import ScriptedMessagesApi
 from flowstate.testing.scripted_turns import Turn, text, tool_call
 

@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from flowstate.testing.clean_home import (
+from flowstate.testing.agent_home import (
     DUMMY_KEY,
     DUMMY_OAUTH_TOKEN,
     CleanHome,

@@ -24,7 +24,7 @@ from flowstate.testing.compositions import sequencers
 from flowstate.testing.laws import LawBroken, assert_laws
 from flowstate.testing.oracle import outcomes
 from flowstate.testing.scripted_block import scripted_block
-from flowstate.testing.simulate import CANCELLED, simulate
+from flowstate.testing.simulation import CANCELLED, simulate
 
 Fault = Callable[[pytest.MonkeyPatch], None]
 

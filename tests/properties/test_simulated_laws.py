@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from flowstate.testing.compositions import sequencers
 from flowstate.testing.laws import assert_laws
 from flowstate.testing.oracle import outcomes
-from flowstate.testing.simulate import CANCELLED, simulate
+from flowstate.testing.simulation import CANCELLED, simulate
 
 VALUES = st.integers(0, 9)
 SEEDS = st.integers(0, 2**16)

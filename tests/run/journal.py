@@ -97,6 +97,16 @@ class Journal:
         return [line.removesuffix(" starts") for line in self.lines if line.endswith(" starts")]
 
 
+def setting(event: anyio.Event) -> Callable[[Any], Any]:
+    """What a block does that lets another go on: sets the event, and gives the value."""
+
+    def act(value: Any) -> Any:
+        event.set()
+        return value
+
+    return act
+
+
 def stuck(journal: Journal, name: str, **options: Any) -> Handler[Any, Any]:
     """A block that ends only by being cancelled."""
     return journal.block(name, until=anyio.Event(), **options)

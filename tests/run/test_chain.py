@@ -193,7 +193,8 @@ async def test_a_tap_and_an_unmet_step_if_change_nothing(
     value: int, numbers: list[int], at: int, kept: bool
 ) -> None:
     """Put one anywhere into a chain: what comes out is the same."""
-    plain = other = sequencer("turn", int)
+    plain: Any = sequencer("turn", int)
+    other = plain
     for index, number in enumerate([*numbers, 0]):
         if index == min(at, len(numbers)):
             other = other.tap(double) if kept else other.step_if(lambda _: False, double)

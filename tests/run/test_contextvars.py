@@ -50,7 +50,7 @@ async def test_steps_of_one_chain_share_them() -> None:
 @pytest.mark.parametrize("waits", [0, 2])
 @pytest.mark.parametrize("method", ["parallel", "for_each", "race"])
 async def test_branches_don_t_see_each_others(method: str, waits: int) -> None:
-    """Each begins with what the chain had, whether branches wait or not; the chain keeps its own."""
+    """Each begins with what the chain had, waiting or not; the chain keeps its own."""
     names = ["a", "b", "c", "d", "e"]
     built: Any
     if method == "for_each":

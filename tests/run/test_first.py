@@ -134,8 +134,13 @@ async def test_a_cancel_is_no_failure_that_the_next_is_tried_for() -> None:
     journal = Journal()
     for hidden in (None, KeyError("hidden")):
         with anyio.CancelScope() as scope:
+
+            def cancels_all(value: int, scope: anyio.CancelScope = scope) -> int:
+                scope.cancel()
+                return value
+
             first = journal.block("first", waits=20, fails_cleaning=hidden)
-            cancels = journal.block("cancels", lambda value: scope.cancel() or value)
+            cancels = journal.block("cancels", cancels_all)
             built = sequencer("turn", int).parallel(
                 any=sequencer("any", int).step_any(first, journal.block("second")),
                 cancels=cancels,

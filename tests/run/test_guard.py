@@ -122,7 +122,7 @@ async def test_a_deadline_bounds_all_attempts_and_their_waits() -> None:
         retry=Retry(attempts=99, retry_on=(ValueError,), delay=30.0), deadline=0.05
     )
     with anyio.fail_after(10):
-        with pytest.raises(TimedOut, match="turn/flaky: deadline of 0.05 s passed"):
+        with pytest.raises(TimedOut, match=r"turn/flaky: deadline of 0\.05 s passed"):
             await run_block(sequencer("turn", int).step(limited), 1)
     assert seen == [1]
 
@@ -209,10 +209,10 @@ async def test_nothing_starts_in_any_branch_once_time_is_over() -> None:
     """Forks beneath the limit stop too, however their branches behave."""
     journal = Journal()
     branch = sequencer("branch", int).step(swallows(journal, "hides")).step(journal.block("next"))
-    body = sequencer("body", int, timeout=0.02).step_all(branch, branch).map(len)
+    body: Any = sequencer("body", int, timeout=0.02).step_all(branch, branch).map(len)
     with pytest.raises(TimedOut, match="turn/body: timeout"):
         await run_block(sequencer("turn", int).step(body), 1)
-    each = sequencer("body", int, timeout=0.02).map(lambda _: [1, 2, 3])
+    each: Any = sequencer("body", int, timeout=0.02).map(lambda _: [1, 2, 3])
     each = each.for_each(swallows(journal, "hides"), max_concurrency=1).map(len)
     with pytest.raises(TimedOut, match="turn/body: timeout"):
         await run_block(sequencer("turn", int).step(each), 1)
@@ -297,5 +297,5 @@ async def test_limits_may_stand_on_any_kind_of_block() -> None:
         start.tap(slow),
     ):
         composed: Any = built
-        with pytest.raises(TimedOut, match="slow: timeout"):
+        with pytest.raises(TimedOut, match=r"slow(/\w+\[0\])?: timeout"):
             await run_block(composed, 1)

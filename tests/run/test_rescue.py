@@ -150,6 +150,7 @@ async def test_a_rescue_means_the_same_whatever_it_stands_in(place: str) -> None
     safe = sequencer("safe", int).step(fails).rescue(ValueError, mends("mend", 7))
     start = sequencer("turn", int)
     built: Any
+    expected: Any
     match place:
         case "step":
             built, expected = start.step(safe), 7

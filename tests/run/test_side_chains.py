@@ -10,7 +10,7 @@ import pytest
 
 from flowstate import Failure, Retry, handler, run_block, sequencer
 from flowstate.errors import InvalidValue, TimedOut
-from tests.run.journal import Journal, stuck
+from tests.run.journal import Journal, setting, stuck
 
 pytestmark = pytest.mark.anyio
 
@@ -37,10 +37,10 @@ async def test_the_value_passes_on_at_once() -> None:
     built = (
         sequencer("turn", int)
         .side_chain(journal.block("beside", until=go_on))
-        .step(journal.block("next", lambda value: go_on.set() or value + 1))
+        .step(journal.block("next", setting(go_on)))
     )
     with anyio.fail_after(10):
-        assert await run_block(built, 1) == 2
+        assert await run_block(built, 1) == 1
     assert journal.lines.index("next is over") < journal.lines.index("beside ends")
     assert journal.running == 0
 
@@ -234,7 +234,7 @@ async def test_a_side_chain_of_a_side_chain() -> None:
     inner = (
         sequencer("inner", int)
         .side_chain(journal.block("deep", until=go_on))
-        .step(journal.block("quick", lambda value: go_on.set() or value))
+        .step(journal.block("quick", setting(go_on)))
     )
     with anyio.fail_after(10):
         await run_block(sequencer("turn", int).side_chain(inner), 1)
@@ -306,20 +306,18 @@ async def test_waiting_covers_a_loop_back_slice() -> None:
 
 async def test_a_wait_may_run_out_of_time() -> None:
     """It raises TimedOut at the step, or goes on while they run."""
-    journal = Journal()
-    go_on = anyio.Event()
-    start = sequencer("turn", int).side_chain(journal.block("beside", until=go_on))
-    raising = start.wait_for_side_chains(timeout=0.02).rescue(TimedOut, zero)
-    going = start.wait_for_side_chains(timeout=0.02, on_timeout="go_on")
-    for built, expected in ((raising, 0), (going, 7)):
-        ends = built.tap(lambda _: go_on.set())
-        with anyio.fail_after(10):
-            assert await run_block(ends, 7) == expected
-        assert journal.lines[-1] == "beside is over"
+    for raises in (True, False):
+        journal = Journal()
         go_on = anyio.Event()
-        journal.lines.clear()
         start = sequencer("turn", int).side_chain(journal.block("beside", until=go_on))
-        going = start.wait_for_side_chains(timeout=0.02, on_timeout="go_on")
+        if raises:
+            built: Any = start.wait_for_side_chains(timeout=0.02).rescue(TimedOut, zero)
+        else:
+            built = start.wait_for_side_chains(timeout=0.02, on_timeout="go_on")
+        with anyio.fail_after(10):
+            ended = await run_block(built.tap(journal.block("after", setting(go_on))), 7)
+        assert ended == (0 if raises else 7)
+        assert journal.lines[-1] == "beside is over"
 
 
 async def test_a_wait_that_is_cancelled_neither_ends_nor_times_out() -> None:

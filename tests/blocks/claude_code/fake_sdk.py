@@ -127,6 +127,7 @@ class ClaudeAgentOptions:
     skills: Any = None
     include_partial_messages: bool = False
     verbatim_prompts: bool = False
+    forward_subagent_text: bool = False
     max_buffer_size: int | None = None
     extra_args: dict[str, Any] = field(default_factory=dict)
     setting_sources: list[str] | None = None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from flowstate.blocks.claude_code.agent import claude_code_agent
@@ -30,6 +31,7 @@ from flowstate.errors import DefinitionError
 from flowstate.harness.effect import MessageActivity, ToolActivity
 from flowstate.harness.failure import harness_failure_kind
 from flowstate.harness.handle import HarnessRunInput
+from flowstate.harness.usage import HarnessUsageReport
 from tests.blocks.claude_code.fake_context import FakeContext, FakeScope
 from tests.blocks.claude_code.fake_sdk import (
     SESSION,
@@ -471,6 +473,42 @@ async def test_activity_is_messages_and_tool_calls(monkeypatch: pytest.MonkeyPat
         ToolActivity("Bash", '{"command": "x"}'),
     ]
     assert all(given is ctx.as_context() for _, given in told)
+
+
+@dataclass
+class RateLimitEvent:
+    """As the SDK's."""
+
+    rate_limit_info: dict[str, object]
+
+
+async def test_usage_windows_are_told_and_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One report for each event, with the account that the run is signed in as."""
+    event = RateLimitEvent({"rateLimitType": "five_hour", "status": "allowed"})
+    ctx, reports = FakeContext(), list[HarnessUsageReport]()
+
+    async def on_usage(report: HarnessUsageReport, given: Context) -> None:
+        assert given is ctx.as_context()
+        await anyio.lowlevel.checkpoint()
+        reports.append(report)
+
+    async def info(_: Client) -> dict[str, Any]:
+        return {"account": {"email": "ada@example.com"}}
+
+    monkeypatch.setattr(Client, "get_server_info", info)
+    fake_sdk(monkeypatch, running(), init(), event, event, ResultMessage(), idle())
+    await _run(ctx, detached=True, on_usage=on_usage)
+
+    assert [(r.window.id, r.account_id, r.harness) for r in reports] == [
+        ("five_hour", "ada@example.com", "claude-code")
+    ] * 2
+    assert reports[0].run_started_at <= reports[0].observed_at
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("a hook")
+
+    fake_sdk(monkeypatch, running(), init(), event, ResultMessage(), idle())
+    assert (await _run(on_usage=fail)).status == "completed"
 
 
 # --- cancellation -------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from flowstate.blocks.claude_code.arguments import (
     SEARCH_TOOLS,
     TASK_TOOLS,
     Resolved,
-    kept_names,
     sandbox_required,
     sandbox_settings,
     sdk_arguments,
 )
 from flowstate.blocks.claude_code.environment import CONTROL_NAMES, control_environment
+from flowstate.blocks.claude_code.launch import kept_names
 from flowstate.blocks.claude_code.options import ClaudeCodeOptions, split_options
 from flowstate.harness.launcher import PrivateFiles
 
@@ -34,7 +34,7 @@ def _arguments(
     files: PrivateFiles, options: ClaudeCodeOptions, resolved: Resolved | None = None
 ) -> dict[str, Any]:
     settings, _ = split_options(options)
-    return sdk_arguments(settings, resolved or Resolved(), {}, files)
+    return sdk_arguments(settings, resolved or Resolved(), files)
 
 
 def test_a_prompt_is_data_and_partial_messages_are_always_asked_for(files: PrivateFiles) -> None:
@@ -42,6 +42,7 @@ def test_a_prompt_is_data_and_partial_messages_are_always_asked_for(files: Priva
     arguments = _arguments(files, {"forward_partial_messages": False})
 
     assert arguments["verbatim_prompts"] is True
+    assert arguments["forward_subagent_text"] is True
     assert arguments["include_partial_messages"] is True
     assert arguments["max_buffer_size"] == 64 * 1024 * 1024
 
@@ -165,15 +166,12 @@ def test_what_a_run_resolved_is_used(files: PrivateFiles) -> None:
 
 def test_the_names_a_run_keeps_are_a_closed_list() -> None:
     """Its own and the control names; one more for an option that works through a variable."""
-    env = {"HOME": "/h", "PATH": "/bin"}
-    settings, _ = split_options({"env": env})
-    with_app, _ = split_options({"env": env, "options": {"client_app": "x/1"}})
-    without, _ = split_options({})
+    own = {"HOME", "PATH", *CONTROL_NAMES}
 
-    assert kept_names(settings) == frozenset({*env, *CONTROL_NAMES})
+    assert kept_names(["HOME", "PATH"], {}) == own
+    assert kept_names(["HOME", "PATH"], {"client_app": None, "betas": ["x"]}) == own
     app = "CLAUDE_AGENT_SDK_CLIENT_APP"
-    assert kept_names(with_app) == frozenset({*env, *CONTROL_NAMES, app})
-    assert kept_names(without) is None
+    assert kept_names(["HOME", "PATH"], {"client_app": "x/1"}) == {*own, app}
 
 
 def test_control_variables_are_few() -> None:

@@ -12,7 +12,7 @@ import anyio.to_thread
 import pytest
 
 from flowstate.errors import DefinitionError
-from flowstate.testing.clean_home import (
+from flowstate.testing.agent_home import (
     DUMMY_KEY,
     DUMMY_OAUTH_TOKEN,
     SWITCHES,
@@ -216,7 +216,7 @@ async def test_a_file_that_stays_is_no_fault_of_the_test(
 ) -> None:
     """Leaving ends without an error, and in bounded time, though something can't be removed."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("flowstate.testing.clean_home._REMOVAL_LIMIT", 0.1)
+    monkeypatch.setattr("flowstate.testing.agent_home._REMOVAL_LIMIT", 0.1)
 
     def remove_nothing(path: Path, ignore_errors: bool = False) -> None:
         assert ignore_errors
