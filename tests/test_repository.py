@@ -53,6 +53,13 @@ def test_the_walk_sees_the_repository() -> None:
     assert not [file for file in LIBRARY_FILES if named(file).startswith("flowstate/blocks/")]
 
 
+LONGER = {
+    "flowstate/plan/assignable.py": 460,  # one recursion, whose parts call each other
+    "flowstate/testing/store_contract.py": 460,  # a list of contracts, read one at a time
+}
+"""Files that may be longer, and why."""
+
+
 @pytest.mark.parametrize("file", LIBRARY_FILES, ids=named)
 def test_a_library_file_is_one_noun(file: Path) -> None:
     """
@@ -61,7 +68,8 @@ def test_a_library_file_is_one_noun(file: Path) -> None:
     """
     text = source(file)
     assert file.stem not in MEANINGLESS
-    assert text.count("\n") <= 420, f"{text.count(chr(10))} lines: it holds more than one thing"
+    limit = LONGER.get(named(file), 420)
+    assert text.count("\n") <= limit, f"{text.count(chr(10))} lines: it holds more than one thing"
     if not text:
         assert file.name == "__init__.py"
         return

@@ -10,10 +10,10 @@ goes out at the bottom of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, final
+from typing import final
 
 from flowstate.define.step import BranchStep, ForEachStep, LoopStep, RescueStep
+from flowstate.plan.marks import Border, Box, Kind, Line, Mark, Node, Style, moved
 from flowstate.plan.recorded import NodeRecord
 from flowstate.plan.site import Site
 from flowstate.plan.typename import type_name
@@ -27,67 +27,6 @@ PADDING = 22.0
 TITLE = 24.0
 CHARACTER = 7.3
 """The width of a character of the drawing's font."""
-
-Style: TypeAlias = Literal["plain", "checked", "failure", "side", "quiet"]
-Kind: TypeAlias = Literal["step", "tap", "function", "choice", "join", "end", "wait"]
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A rectangle, pill, diamond or bar with a label."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    kind: Kind
-    label: str
-    detail: str = ""
-    record: NodeRecord | None = None
-    recorded: bool = False
-    """Whether there is a recording at all: then what did not run is drawn pale."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A line through points, with an arrow at its end."""
-
-    points: tuple[tuple[float, float], ...]
-    style: Style = "plain"
-    label: str = ""
-    arrow: bool = True
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Border:
-    """A frame around what belongs together."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    title: str
-    style: Style = "plain"
-
-
-Mark: TypeAlias = Node | Line | Border
-
-
-@final
-@dataclass(slots=True)
-class Box:
-    """Something laid out: its size, its axis, and its marks relative to its corner."""
-
-    width: float
-    height: float
-    axis: float
-    """Where, from the left, a value comes in and goes out."""
-    marks: list[Mark] = field(default_factory=list)
-    ends: bool = True
-    """False: nothing goes out at the bottom of the axis."""
 
 
 def laid_out(root: Site, recording: Mapping[str, NodeRecord] | None = None) -> Box:
@@ -167,7 +106,7 @@ class _Layout:
             last = rows[at - 1][0]
             top = tops[at - 1] + last.height / 2 - NODE_HEIGHT / 2
             left = right + max(BESIDE, len(names) * CHARACTER + 24)
-            box.marks += _moved(handler.marks, left, top)
+            box.marks += moved(handler.marks, left, top)
             from_x = box.axis - last.axis + last.width
             middle = top + NODE_HEIGHT / 2
             box.marks.append(
@@ -236,7 +175,7 @@ class _Layout:
                 marks.append(Line(points=((axis, y - GAP), (axis, y)), style=style, label=text))
             if tops is not None:
                 tops.append(y)
-            marks += _moved(box.marks, axis - box.axis, y)
+            marks += moved(box.marks, axis - box.axis, y)
             y += box.height + GAP
         return Box(width, y - GAP, axis, marks)
 
@@ -276,7 +215,7 @@ class _Layout:
         axis = left + box.axis
         marks: list[Mark] = [Border(x=0, y=0, width=width, height=height, title=title)]
         marks.append(Line(points=((axis, 0), (axis, top)), arrow=False))
-        marks += _moved(box.marks, left, top)
+        marks += moved(box.marks, left, top)
         marks.append(Line(points=((axis, top + box.height), (axis, height)), arrow=False))
         return Box(width, height, axis, marks)
 
@@ -308,7 +247,7 @@ class _Layout:
             text = name if box.marks and not _named(box, name) else ""
             marks.append(Line(points=((x, 6), (x, top)), label=text))
             marks.append(Line(points=((x, top + box.height), (x, top + tallest + GAP))))
-        marks += _moved(row.marks, shift, top)
+        marks += moved(row.marks, shift, top)
         marks.append(join)
         needed = len(join.label) * CHARACTER + 20
         box = Box(width, top + tallest + GAP + 22, width / 2, marks)
@@ -324,7 +263,7 @@ class _Layout:
         shift = (width - row.width) / 2
         top = diamond.height + GAP
         axis = width / 2
-        marks = _moved(diamond.marks, axis - diamond.axis, 0)
+        marks = moved(diamond.marks, axis - diamond.axis, 0)
         bottom = top + row.height + GAP / 2
         for number, (head, box) in enumerate(zip(heads, boxes, strict=True)):
             x = shift + head
@@ -338,7 +277,7 @@ class _Layout:
             marks.append(
                 Line(points=((x, top + box.height), (x, bottom), (axis, bottom)), arrow=False)
             )
-        marks += _moved(row.marks, shift, top)
+        marks += moved(row.marks, shift, top)
         return Box(width, bottom, axis, marks)
 
     def _conditional(self, site: Site, box: Box) -> Box:
@@ -346,7 +285,7 @@ class _Layout:
         diamond = self._diamond(f"{site.name}?")
         stacked = self.stack([(diamond, ""), (box, "yes")], labels=True)
         lane = 26.0
-        marks = _moved(stacked.marks, lane, 0)
+        marks = moved(stacked.marks, lane, 0)
         axis = stacked.axis + lane
         y = diamond.height / 2
         bottom = stacked.height + GAP / 2
@@ -380,7 +319,7 @@ class _Layout:
             Line(points=((12, 0), (12, height)), arrow=False),
             Line(points=((12, middle), (left, middle)), style="side"),
         ]
-        marks += _moved(inner.marks, left + (framed_width - inner.width) / 2, TITLE + PADDING / 2)
+        marks += moved(inner.marks, left + (framed_width - inner.width) / 2, TITLE + PADDING / 2)
         return Box(left + framed_width, height, 12, marks)
 
 
@@ -402,7 +341,7 @@ def _row(boxes: Sequence[Box]) -> tuple[Box, list[float]]:
     heads: list[float] = []
     x = 0.0
     for box in boxes:
-        marks += _moved(box.marks, x, 0)
+        marks += moved(box.marks, x, 0)
         heads.append(x + box.axis)
         x += box.width + BESIDE
     width = max(0.0, x - BESIDE)
@@ -421,45 +360,4 @@ def _widened(box: Box, width: float) -> Box:
     if box.width >= width:
         return box
     shift = (width - box.width) / 2
-    return Box(width, box.height, box.axis + shift, _moved(box.marks, shift, 0))
-
-
-def _moved(marks: Sequence[Mark], x: float, y: float) -> list[Mark]:
-    moved: list[Mark] = []
-    for mark in marks:
-        match mark:
-            case Node():
-                moved.append(
-                    Node(
-                        x=mark.x + x,
-                        y=mark.y + y,
-                        width=mark.width,
-                        height=mark.height,
-                        kind=mark.kind,
-                        label=mark.label,
-                        detail=mark.detail,
-                        record=mark.record,
-                        recorded=mark.recorded,
-                    )
-                )
-            case Line():
-                moved.append(
-                    Line(
-                        points=tuple((px + x, py + y) for px, py in mark.points),
-                        style=mark.style,
-                        label=mark.label,
-                        arrow=mark.arrow,
-                    )
-                )
-            case Border():
-                moved.append(
-                    Border(
-                        x=mark.x + x,
-                        y=mark.y + y,
-                        width=mark.width,
-                        height=mark.height,
-                        title=mark.title,
-                        style=mark.style,
-                    )
-                )
-    return moved
+    return Box(width, box.height, box.axis + shift, moved(box.marks, shift, 0))

@@ -297,7 +297,7 @@ class Expansion:
                     block.input_type,
                     path,
                     "the rescue",
-                    repr(block.name),
+                    repr(name),
                     way_out="Let the handler take that, or name other errors in the rescue.",
                 )
                 handler = self._block(block, path, failure, "the rescue", name=name, edge=edge)

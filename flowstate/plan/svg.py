@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.sax.saxutils import escape
 
-from flowstate.plan.boxes import Border, Line, Node, Style, laid_out
+from flowstate.plan.boxes import laid_out
+from flowstate.plan.marks import Border, Line, Node, Style
 from flowstate.plan.recorded import NodeRecord
 from flowstate.plan.site import Site
 
@@ -70,7 +71,8 @@ def svg(root: Site, recording: Mapping[str, NodeRecord] | None = None) -> str:
 def _arrow_head(style: Style, colour: str) -> str:
     return (
         f'<marker id="to-{style}" viewBox="0 0 8 8" refX="7.2" refY="4" markerWidth="7" '
-        f'markerHeight="7" orient="auto"><path d="M0 0.6 L7.4 4 L0 7.4 Z" fill="{colour}"/></marker>'
+        f'markerHeight="7" orient="auto"><path d="M0 0.6 L7.4 4 L0 7.4 Z" fill="{colour}"/>'
+        "</marker>"
     )
 
 

@@ -40,15 +40,8 @@ import anyio.to_thread
 from flowstate.errors import DefinitionError
 from flowstate.testing.loopback_server import LoopbackServer
 from flowstate.testing.received_request import ReceivedRequest, RequestKind
-from flowstate.testing.scripted_turns import (
-    ApiError,
-    Turn,
-    error_body,
-    events,
-    json_bytes,
-    message,
-    text,
-)
+from flowstate.testing.scripted_turns import ApiError, Turn, text
+from flowstate.testing.turn_encoding import error_body, events, json_bytes, message
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 
 from flowstate.define.handler import handler
 from flowstate.define.sequencer import sequencer
-from flowstate.plan.boxes import Node, laid_out
+from flowstate.plan.boxes import laid_out
 from flowstate.plan.build import build_plan
+from flowstate.plan.marks import Node
 from flowstate.plan.recorded import duration
 from flowstate.plan.site import sites
 from flowstate.run.once import run_block

@@ -23,21 +23,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowstate.errors import DefinitionError
-from flowstate.testing.messages_api import ReceivedRequest, ScriptedMessagesApi
+from flowstate.testing.messages_api import ScriptedMessagesApi
+from flowstate.testing.received_request import ReceivedRequest
 from flowstate.testing.scripted_turns import (
     ApiError,
     Block,
     Turn,
     Usage,
-    events,
-    json_bytes,
-    message,
     rate_limit_headers,
     redacted_thinking,
     text,
     thinking,
     tool_call,
 )
+from flowstate.testing.turn_encoding import events, json_bytes, message
 
 KEY = "sk-ant-dummy-that-must-not-be-kept"
 
