@@ -183,7 +183,8 @@ class QueueTimeout(RequestError):
         who = f" behind request {behind!r}" if behind else ""
         super().__init__(
             request_id,
-            f"request {request_id!r} waited {seconds:g} s{who}. Use queue(wait=...) to wait longer.",
+            f"request {request_id!r} waited {seconds:g} s{who}. "
+            "Use queue(wait=...) to wait longer.",
         )
         self.behind = behind
 
@@ -228,7 +229,7 @@ class RuntimeClosed(FlowError):
     """The Runtime is not open: it was never entered, or it has been left."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: the Runtime is not open. Use `async with Runtime(...) as runtime`.")
+        super().__init__(f"{what}: the Runtime is not open. Use `async with Runtime(...) as ...`.")
 
 
 # --- the store ----------------------------------------------------------------------------------
@@ -249,6 +250,17 @@ class VersionConflict(StoreError):
 
 
 @final
+class StatusConflict(StoreError):
+    """A request was to be written in a status that doesn't follow from the one it has."""
+
+    def __init__(self, request_id: str, expected: str, found: str) -> None:
+        super().__init__(f"request {request_id!r} is {found}, not {expected}; nothing was written")
+        self.request_id = request_id
+        self.expected = expected
+        self.found = found
+
+
+@final
 class CorruptRow(StoreError):
     """A stored row doesn't fit its model. It is left as it is."""
 
@@ -262,7 +274,7 @@ class StaleFence(StoreError):
     """A write came from a run whose lease has passed to another."""
 
     def __init__(self, key: str, token: int, current: int) -> None:
-        super().__init__(f"{key}: fence {token} is stale, {current} is current; nothing was written")
+        super().__init__(f"{key}: fence {token} is stale, {current} is current; nothing written")
         self.token = token
         self.current = current
 

@@ -7,6 +7,7 @@ exactly the lines that a checker must refuse.
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import subprocess
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+
+from flowstate import Sequencer
 
 # One process runs them all: a checker is asked once for all the files.
 pytestmark = pytest.mark.xdist_group("checkers")
@@ -105,13 +108,11 @@ def test_pyright_refuses(file: Path, pyright_on_wrong: Lines) -> None:
 
 def test_every_method_of_a_sequencer_is_covered() -> None:
     """A method added later can't stay without an assertion on what it infers."""
-    from flowstate import Sequencer
-
     text = RIGHT.read_text("utf-8")
     methods = [
         name
-        for name, value in vars(Sequencer).items()
-        if callable(value) and not name.startswith("_")
+        for name in dir(Sequencer)
+        if inspect.isfunction(getattr(Sequencer, name)) and not name.startswith("_")
     ]
-    assert len(methods) > 10
+    assert {"step", "parallel", "rescue"} < set(methods)
     assert [name for name in methods if f".{name}(" not in text] == []

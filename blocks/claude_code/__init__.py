@@ -1,6 +1,18 @@
 """Claude Code, a real coding agent, as a block of a flow."""
 
+from flowstate.blocks.claude_code.account import ClaudeAccount as ClaudeAccount
+from flowstate.blocks.claude_code.account import ClaudeModel as ClaudeModel
+from flowstate.blocks.claude_code.account import ClaudeModels as ClaudeModels
+from flowstate.blocks.claude_code.account import ClaudeModelsFailed as ClaudeModelsFailed
+from flowstate.blocks.claude_code.account import ClaudeSdkMissing as ClaudeSdkMissing
+from flowstate.blocks.claude_code.account import NoClaudeAccount as NoClaudeAccount
+from flowstate.blocks.claude_code.account import list_claude_models as list_claude_models
+from flowstate.blocks.claude_code.account import probe_claude_account as probe_claude_account
+from flowstate.blocks.claude_code.account import read_claude_usage as read_claude_usage
 from flowstate.blocks.claude_code.agent import claude_code_agent as claude_code_agent
+from flowstate.blocks.claude_code.approval import AllowTool as AllowTool
+from flowstate.blocks.claude_code.approval import DenyTool as DenyTool
+from flowstate.blocks.claude_code.approval import ToolApprovalRequest as ToolApprovalRequest
 from flowstate.blocks.claude_code.conversation import SdkAgentRun as SdkAgentRun
 from flowstate.blocks.claude_code.conversation import SdkAgentRuns as SdkAgentRuns
 from flowstate.blocks.claude_code.environment import CLAUDE_CODE_PASS as CLAUDE_CODE_PASS
@@ -18,16 +30,29 @@ from flowstate.blocks.claude_code.windows import usage_window_of as usage_window
 
 __all__ = [
     "CLAUDE_CODE_PASS",
+    "AllowTool",
+    "ClaudeAccount",
     "ClaudeAgentRunError",
     "ClaudeAgentSdkNotInstalledError",
     "ClaudeCodeHandle",
     "ClaudeCodeOptions",
+    "ClaudeModel",
+    "ClaudeModels",
+    "ClaudeModelsFailed",
+    "ClaudeSdkMissing",
+    "DenyTool",
     "EmptyPromptError",
     "MissingDirectoryError",
     "MissingHomeError",
+    "NoClaudeAccount",
     "SandboxUnavailableError",
     "SdkAgentRun",
     "SdkAgentRuns",
+    "ToolApprovalRequest",
+    "a",
     "claude_code_agent",
+    "list_claude_models",
+    "probe_claude_account",
+    "read_claude_usage",
     "usage_window_of",
 ]

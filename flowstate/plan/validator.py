@@ -12,7 +12,17 @@ import functools
 from collections import abc
 from collections.abc import Callable
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import (
     BaseModel,
@@ -23,6 +33,7 @@ from pydantic import (
 )
 from pydantic import ValidationError as PydanticError
 from pydantic_core import SchemaError
+from typing_extensions import TypedDict, is_typeddict
 
 from flowstate.define.block import Failure
 from flowstate.define.unknown import UNKNOWN_TYPE
@@ -104,7 +115,7 @@ def _validate_with(key: _Hashable) -> Callable[[Any], Any]:
     if key.annotation is Failure or get_origin(key.annotation) is Failure:
         # Made by the engine itself, around any exception.
         return lambda value: value
-    annotation: Any = _as_checked(key.annotation)
+    annotation: Any = _as_checked(key.annotation, ())
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(annotation)
         return functools.partial(adapter.validate_python, strict=True)
@@ -121,13 +132,16 @@ def _validate_with(key: _Hashable) -> Callable[[Any], Any]:
         return lambda value: value
 
 
-def _as_checked(annotation: Any) -> Any:
+def _as_checked(annotation: Any, around: tuple[Any, ...]) -> Any:
     """
-    The annotation with those abstract collections that pydantic would not hand on as they are.
+    The annotation in a form that pydantic checks, and whose values it hands on as they are.
 
-    Of an ``Iterable`` it makes an iterator that can be gone through once, and it takes no set for
-    a ``Set``. What an iterable holds is proven where it is gone through.
+    Of an ``Iterable`` it would make an iterator that can be gone through once (what an iterable
+    holds is checked where it is gone through); it takes no set for a ``Set``; and of the two
+    ``TypedDict`` it knows only the one of typing_extensions before Python 3.12.
     """
+    if is_typeddict(annotation):
+        return _as_typed_dict(annotation, around)
     origin, args = get_origin(annotation), get_args(annotation)
     kind = origin or annotation
     if kind is abc.Iterable or kind is abc.Generator:
@@ -135,7 +149,7 @@ def _as_checked(annotation: Any) -> Any:
         return instance[kind]
     if origin is Literal or not args or isinstance(args[0], list):
         return annotation
-    inner = tuple(_as_checked(arg) for arg in args)
+    inner = tuple(_as_checked(arg, around) for arg in args)
     if kind is abc.Set:
         return set[inner[0]] | frozenset[inner[0]]  # type: ignore[valid-type]
     if all(new is old for new, old in zip(inner, args, strict=True)):
@@ -145,6 +159,26 @@ def _as_checked(annotation: Any) -> Any:
     if origin is Union or origin is UnionType:
         return Union[inner]  # noqa: UP007  (made of values)
     return kind[inner]
+
+
+def _as_typed_dict(annotation: Any, around: tuple[Any, ...]) -> Any:
+    if annotation in around:
+        return dict  # It holds itself: checked as far as its own fields.
+    hints = get_type_hints(annotation, include_extras=True)
+    required: frozenset[str] = annotation.__required_keys__
+    fields: dict[str, Any] = {}
+    for name, hint in hints.items():
+        # Said by the hint itself, which the class can't see where annotations are texts.
+        said = get_origin(hint)
+        plain = get_args(hint)[0] if said in (Required, NotRequired) else hint
+        needed = said is Required or (said is not NotRequired and name in required)
+        checked = _as_checked(plain, (*around, annotation))
+        fields[name] = checked if needed else NotRequired[checked]
+    make: Any = TypedDict
+    made = make(annotation.__name__, fields)
+    # A value may have more keys than its type tells of, and they go on with it.
+    made.__pydantic_config__ = getattr(annotation, "__pydantic_config__", {"extra": "allow"})
+    return made
 
 
 def _summary(error: PydanticError) -> str:

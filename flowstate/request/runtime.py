@@ -24,7 +24,7 @@ from flowstate.errors import (
     InvalidValue,
     RequestError,
     RuntimeClosed,
-    VersionConflict,
+    StatusConflict,
 )
 from flowstate.ids import Identity, IdSource, RequestId, SessionId, random_id
 from flowstate.item.visibility import Visibility
@@ -275,7 +275,7 @@ class Runtime:
         match execution.refusal:
             case None:
                 return Run(execution)
-            case VersionConflict():
+            case StatusConflict():
                 raise RequestError(
                     new_id, f"request {new_id!r} is known to the store: use another id"
                 ) from execution.refusal

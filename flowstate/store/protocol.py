@@ -59,7 +59,8 @@ class Store(Protocol):
                 key refuses the whole, a newer one becomes the newest.
 
         Raises:
-            VersionConflict: a cell has another version than expected, or a request another status.
+            VersionConflict: a cell has another version than expected.
+            StatusConflict: a request has another status than expected.
             StaleFence: the fence's token is not the newest.
             StoreError: the database failed; its error is the cause. Nothing was written.
         """

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, final
 
-from flowstate.errors import StaleFence, VersionConflict
+from flowstate.errors import StaleFence, StatusConflict, VersionConflict
 from flowstate.ids import Identity
 
 RequestStatus: TypeAlias = Literal[
@@ -140,16 +140,12 @@ class PutRequest:
         Refuse to go on unless ``found``, the request's status now, is an expected one.
 
         Raises:
-            VersionConflict: it is another, or there is none, or there should be none.
+            StatusConflict: it is another, or there is none, or there should be none.
         """
         if self.expected is None or (found in self.expected if found else not self.expected):
             return
         wanted = " or ".join(self.expected) or "new"
-        raise VersionConflict(
-            f"request {self.record.id!r} is {found or 'unknown'}, not {wanted}",
-            expected=1 if self.expected else 0,
-            found=1 if found else 0,
-        )
+        raise StatusConflict(self.record.id, wanted, found or "unknown")
 
 
 @final

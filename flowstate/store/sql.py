@@ -29,7 +29,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError, StatementError
 from sqlalchemy.pool import StaticPool
 
-from flowstate.errors import FlowError, StaleFence, StoreError, VersionConflict
+from flowstate.errors import FlowError, StaleFence, StatusConflict, StoreError, VersionConflict
 from flowstate.store import tables
 from flowstate.store.record import (
     CellKey,
@@ -316,7 +316,7 @@ class _Database:
                 self._pass(commit.fence)
             for write in commit.writes:
                 self._write(write)
-        except (StaleFence, VersionConflict) as error:
+        except (StaleFence, StatusConflict, VersionConflict) as error:
             refusal = error
             self._say("ROLLBACK TO one")
         self._say("RELEASE one")

@@ -27,7 +27,7 @@ from typing import Final, TypeAlias
 import anyio
 import anyio.lowlevel
 
-from flowstate.errors import StaleFence, StoreError, VersionConflict
+from flowstate.errors import StaleFence, StatusConflict, StoreError, VersionConflict
 from flowstate.store.protocol import Store
 from flowstate.store.record import (
     CellKey,
@@ -133,7 +133,7 @@ async def a_batch_is_all_or_nothing(store: Store) -> None:
     ]
     for refused in bad:
         for place in range(len(good) + 1):
-            await _refused(VersionConflict, store, [*good[:place], refused, *good[place:]])
+            await _refused(StoreError, store, [*good[:place], refused, *good[place:]])
     _same(await store.cell(cell_key("good")), None, "a cell of a refused batch")
     _same(await store.request("good"), None, "a request of a refused batch")
     _same(await store.items("good"), [], "items of a refused batch")
@@ -165,11 +165,11 @@ async def the_writes_of_a_batch_are_done_in_order(store: Store) -> None:
 async def a_request_is_replaced_only_in_an_expected_status(store: Store) -> None:
     """No expectation takes any; an empty one takes only a new id; else one of them must fit."""
     put = PutRequest(record=request_record(status="running"), expected=("accepted", "waiting"))
-    await _refused(VersionConflict, store, [put])
+    await _refused(StatusConflict, store, [put])
     await store.commit([PutRequest(record=request_record(status="waiting"), expected=())])
-    await _refused(VersionConflict, store, [PutRequest(record=request_record(), expected=())])
+    await _refused(StatusConflict, store, [PutRequest(record=request_record(), expected=())])
     await store.commit([put])
-    await _refused(VersionConflict, store, [put])
+    await _refused(StatusConflict, store, [put])
     await store.commit([PutRequest(record=request_record(status="failed", error="\ud800\0"))])
     expected = request_record(status="failed", error="\ud800\0")
     _same(await store.request("r1"), expected, "the request")

@@ -8,6 +8,7 @@ must not be there: processes that carry the run's marker, and files in the tempo
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import signal
 import tempfile
@@ -39,7 +40,7 @@ from flowstate.blocks.claude_code.errors import (
 )
 from flowstate.blocks.claude_code.handle import ClaudeCodeHandle
 from flowstate.context import Context
-from flowstate.harness.failure import harness_failure_kind
+from flowstate.harness.failure import UnknownConversationError, harness_failure_kind
 from flowstate.harness.handle import HarnessRunInput
 from flowstate.harness.process import MARKER
 from flowstate.harness.usage import HarnessUsageReport, UsageWindows
@@ -96,6 +97,7 @@ class Bench:
     ) -> float:
         """Run, cancel when something has happened; the seconds from the cancel to the end."""
         began = 0.0
+        raised: Exception | None = None
         with anyio.CancelScope() as scope:
 
             async def cancel() -> None:
@@ -106,7 +108,13 @@ class Bench:
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(cancel)
-                await self.run(ctx=ctx, **options)
+                try:
+                    await self.run(ctx=ctx, **options)
+                except Exception as error:
+                    raised = error
+                    tasks.cancel_scope.cancel()
+        if raised is not None:
+            raise raised
         assert scope.cancelled_caught
         return anyio.current_time() - began
 
@@ -352,6 +360,38 @@ async def test_an_endless_background_command_does_not_hold_up_the_end(bench: Ben
     assert processes("time.sleep(300)", of="cmdline") == []
 
 
+@pytest.mark.slow
+async def test_cancels_at_any_moment_leave_nothing(bench: Bench) -> None:
+    """Whatever it is at, it ends in time with nothing open, and the session goes on or says why."""
+
+    def any_turn(request: object) -> Turn | ApiError:
+        number = len(bench.api.conversation())
+        turns = (
+            Turn(text("word " * 30), chunk_delay=0.05, hang=True),
+            Turn(tool_call("Bash", command=SLEEP)),
+            ApiError(529),
+            Turn(tool_call("Bash", command=SLEEP, run_in_background=True)),
+            Turn(text("A beginning."), hang=True),
+        )
+        return turns[number % len(turns)]
+
+    bench.api.script(*[any_turn] * 200)
+    for moment in range(9):
+        ctx = FakeContext(bench.session)
+        began = anyio.current_time()
+
+        def due(began: float = began, moment: int = moment) -> bool:
+            return anyio.current_time() - began > moment * 0.2
+
+        # Cancelled before there was a transcript, a conversation never comes to be.
+        with contextlib.suppress(UnknownConversationError):
+            assert await bench.cancelled(ctx, due) < 5.5
+        assert all(item.settled for item in ctx.items.shown)
+        assert len(ctx.status.kept) == 1
+        assert ctx.status.shown[-1] is None
+        assert processes(f"{bench.home.path}/config") == []
+
+
 # --- its environment ----------------------------------------------------------------------------
 
 
@@ -531,7 +571,7 @@ async def test_tool_calls_are_approved_or_denied_by_the_hook(bench: Bench) -> No
 @one_backend
 @pytest.mark.parametrize("background", [True, False])
 async def test_a_sub_agent_s_items_are_grouped(bench: Bench, background: bool) -> None:
-    """Its text and tool calls lie in a container; the run waits for it, and the last result counts."""
+    """Its text and its calls lie in a container; the run waits for it, the last result counts."""
     bench.api.script(
         Turn(
             tool_call(
