@@ -169,8 +169,8 @@ class RequestRefused(RequestError):
     def __init__(self, request_id: str, action: str, key: str, in_flight: str) -> None:
         super().__init__(
             request_id,
-            f"action {action!r} refused: request {in_flight!r} is in flight for {key}. Wait for it, "
-            "cancel it, or use concurrency='queue'.",
+            f"action {action!r} refused: request {in_flight!r} is in flight for {key}. "
+            "Wait for it, cancel it, or use concurrency='queue'.",
         )
         self.in_flight = in_flight
 

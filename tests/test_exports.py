@@ -94,14 +94,14 @@ def public_things() -> Iterator[tuple[str, object]]:
             yield f"{door}.{name}", value
             if not inspect.isclass(value):
                 continue
-            for member, found in vars(value).items():
-                if member.startswith("_"):
+            for member in dir(value):
+                found = inspect.getattr_static(value, member)
+                found = getattr(found, "__func__", found)  # of a class or static method
+                of = getattr(found, "fget", found)  # of a property
+                if member.startswith("_") or not inspect.isfunction(of):
                     continue
-                wrapped = (
-                    found.__func__ if isinstance(found, (classmethod, staticmethod)) else found
-                )
-                if inspect.isfunction(wrapped) or isinstance(wrapped, property):
-                    yield f"{door}.{name}.{member}", wrapped
+                if of.__module__.startswith("flowstate"):
+                    yield f"{door}.{name}.{member}", of
 
 
 def test_every_public_name_has_a_docstring() -> None:

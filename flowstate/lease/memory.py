@@ -79,8 +79,9 @@ class MemoryLease:
         places.remove(place)
         if not places:
             del self._places[place.key]
-        # Everybody behind has another position now; the first has the turn.
-        for other in places:
+        # Everybody behind has another position now; the first has the turn. Whoever waits at this
+        # place itself hears that it is gone.
+        for other in (place, *places):
             event = self._woken.pop(other.ticket, None)
             if event is not None:
                 event.set()

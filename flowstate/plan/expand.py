@@ -38,7 +38,7 @@ from flowstate.define.step import (
 from flowstate.define.union import union_type
 from flowstate.define.unknown import UNKNOWN_TYPE
 from flowstate.plan.judge import RESHAPE, Judge
-from flowstate.plan.site import Edge, Site
+from flowstate.plan.site import Edge, Site, SiteKind
 from flowstate.plan.slices import without_loop_backs
 
 
@@ -161,6 +161,21 @@ class Expansion:
         """One step's site and the running type after it."""
         name = names.take(step_name(step))
         path = names.path(name)
+
+        def placed(
+            kind: SiteKind, gives: object, *, takes: object = running, **more: Any
+        ) -> tuple[Site, object]:
+            site = Site(
+                kind=kind,
+                name=name,
+                path=path,
+                input_type=takes,
+                output_type=gives,
+                step=step,
+                **more,
+            )
+            return site, gives
+
         match step:
             case RunStep(block=block) | TapStep(block=block):
                 self.judge.condition(step.condition, running, path, source)
@@ -185,42 +200,15 @@ class Expansion:
             case MapStep(fn=fn):
                 takes, gives = annotations_of(fn)
                 edge = self.judge.edge(running, takes, path, source, f"the function {name!r}")
-                site = Site(
-                    kind="map",
-                    name=name,
-                    path=path,
-                    input_type=takes,
-                    output_type=gives,
-                    step=step,
-                    edge=edge,
-                )
-                return site, gives
+                return placed("map", gives, takes=takes, edge=edge)
             case ParallelStep():
                 branches = self._each_named(step.branches, path, running, source)
                 gives = self.judge.joined(step, branches, path)
-                site = Site(
-                    kind="parallel",
-                    name=name,
-                    path=path,
-                    input_type=running,
-                    output_type=gives,
-                    step=step,
-                    children=branches,
-                )
-                return site, gives
+                return placed("parallel", gives, children=branches)
             case FirstStep():
                 branches = self._each_named(step.branches, path, running, source)
                 gives = union_type([branch.output_type for branch in branches])
-                site = Site(
-                    kind="race" if step.concurrent else "step_any",
-                    name=name,
-                    path=path,
-                    input_type=running,
-                    output_type=gives,
-                    step=step,
-                    children=branches,
-                )
-                return site, gives
+                return placed("race" if step.concurrent else "step_any", gives, children=branches)
             case ForEachStep(block=block):
                 entries, edge = running, Edge()
                 if step.connector is not None:
@@ -231,17 +219,7 @@ class Expansion:
                 given: object = UNKNOWN_TYPE
                 if body.output_type is not UNKNOWN_TYPE:
                     given = list[body.output_type]  # type: ignore[name-defined]
-                site = Site(
-                    kind="for_each",
-                    name=name,
-                    path=path,
-                    input_type=running,
-                    output_type=given,
-                    step=step,
-                    edge=edge,
-                    children=(body,),
-                )
-                return site, given
+                return placed("for_each", given, edge=edge, children=(body,))
             case LoopStep(block=block):
                 known = len(self.judge.faults)
                 body = self._block(block, path, running, source, name=name)
@@ -262,16 +240,7 @@ class Expansion:
                     if again.check is not None and body.edge.check is None:
                         body = replace(body, edge=again)
                 self.judge.condition(step.condition, body.output_type, path, repr(name))
-                site = Site(
-                    kind="loop",
-                    name=name,
-                    path=path,
-                    input_type=running,
-                    output_type=body.output_type,
-                    step=step,
-                    children=(body,),
-                )
-                return site, body.output_type
+                return placed("loop", body.output_type, children=(body,))
             case BranchStep():
                 for condition, _ in step.arms:
                     self.judge.condition(condition, running, path, source)
@@ -280,16 +249,7 @@ class Expansion:
                     arms.append((step.otherwise.name, step.otherwise))
                 children = self._each_named(arms, path, running, source)
                 gives = union_type([child.output_type for child in children])
-                site = Site(
-                    kind="branch",
-                    name=name,
-                    path=path,
-                    input_type=running,
-                    output_type=gives,
-                    step=step,
-                    children=children,
-                )
-                return site, gives
+                return placed("branch", gives, children=children)
             case RescueStep(block=block):
                 failure: object = Failure[union_type(step.errors)]  # type: ignore[misc]
                 edge = self.judge.edge(
@@ -302,28 +262,14 @@ class Expansion:
                 )
                 handler = self._block(block, path, failure, "the rescue", name=name, edge=edge)
                 gives = union_type([running, handler.output_type])
-                site = Site(
-                    kind="rescue",
-                    name=name,
-                    path=path,
-                    input_type=failure,
-                    output_type=gives,
-                    step=step,
-                    children=(handler,),
-                )
-                return site, gives
+                return placed("rescue", gives, takes=failure, children=(handler,))
             case ExitIfStep() | ThrowIfStep():
                 self.judge.condition(step.condition, running, path, source)
-                site = Site(
-                    kind="exit_if" if isinstance(step, ExitIfStep) else "throw_if",
-                    name=name,
-                    path=path,
-                    input_type=running,
-                    output_type=running,
-                    step=step,
+                return placed(
+                    "exit_if" if isinstance(step, ExitIfStep) else "throw_if",
+                    running,
                     condition=step.condition,
                 )
-                return site, running
 
             case SideChainStep(block=block):
                 self.judge.condition(step.condition, running, path, source)
@@ -339,28 +285,11 @@ class Expansion:
                     into = self.judge.connected(step.connector, running, block, path, source)
                     entering = running if step.connector is None else block.input_type
                     body = self._block(block, path, entering, source, name=name, edge=into)
-                site = Site(
-                    kind="side_chain",
-                    name=name,
-                    path=path,
-                    input_type=running,
-                    output_type=running,
-                    step=step,
-                    edge=begins,
-                    condition=step.condition,
-                    children=(body,),
+                return placed(
+                    "side_chain", running, edge=begins, condition=step.condition, children=(body,)
                 )
-                return site, running
             case WaitStep() | WaitConditionStep():
-                site = Site(
-                    kind="wait",
-                    name=name,
-                    path=path,
-                    input_type=running,
-                    output_type=running,
-                    step=step,
-                )
-                return site, running
+                return placed("wait", running)
             case LoopBackStep():
                 raise AssertionError("loop_back was taken apart before")
 

@@ -212,13 +212,13 @@ class Runtime:
             tenant: the authenticated tenant, if any.
             org: the organisation, if any.
             request_id: the caller's own id for the request: sending it again while the first is
-                known here gives the same run, so that nothing runs twice.
+                under way here gives the same run, so that nothing runs twice.
 
         Raises:
             RuntimeClosed: outside ``async with``.
             InvalidValue: the value doesn't fit the action's input.
             RequestRefused: the policy is ``reject`` and another request is in flight.
-            RequestError: the id belongs to another request.
+            RequestError: the id belongs to another request, or to one that has ended.
             StoreError: the request could not be recorded; it did not start.
         """
         flow, plan, policy = self._known(action)
@@ -230,7 +230,7 @@ class Runtime:
             session_id=SessionId(session), tenant_id=tenant, user_id=user, org_id=org
         )
         _check_ids(action.name, session, user=user, tenant=tenant, org=org, request_id=request_id)
-        if request_id is not None and (known := self._live.get(request_id)) is not None:
+        if request_id is not None and (known := self._under_way(request_id)) is not None:
             return self._again(known, action, identity)
         new_id = RequestId(self._ids("req") if request_id is None else request_id)
         if request_id is not None and await self._store.request(new_id) is not None:
@@ -249,7 +249,7 @@ class Runtime:
         )
         place = await take_place(self._lease, policy, key, new_id, action.name)
         # From here to the start of its task nothing waits: nothing can come between.
-        known = self._live.get(new_id)
+        known = self._under_way(new_id)
         if known is not None or self._group is None:
             # Sent twice at the same moment, or the Runtime was left.
             if place is not None and (known is None or known.place != place):
@@ -286,7 +286,13 @@ class Runtime:
         try:
             await execution.live()
         finally:
-            self._live.pop(execution.request_id, None)
+            if self._live.get(execution.request_id) is execution:
+                del self._live[execution.request_id]
+
+    def _under_way(self, request_id: str) -> Execution | None:
+        """The request of this id that is not over; its task may need a moment more to end."""
+        known = self._live.get(request_id)
+        return None if known is None or known.over.is_set() else known
 
     def _again(self, known: Execution, action: Action[Any, Any], identity: Identity) -> Run[Any]:
         if known.action is not action or known.identity != identity:

@@ -20,7 +20,7 @@ def stored_input(value: Any, where: str) -> str:
     Raises:
         InvalidValue: it can't be written as JSON.
     """
-    return dump_json(_jsonable(value), where)
+    return dump_json(_jsonable(value, where), where)
 
 
 def stored_output(annotation: object, value: Any, log: FilteringBoundLogger) -> str | None:
@@ -29,11 +29,15 @@ def stored_output(annotation: object, value: Any, log: FilteringBoundLogger) -> 
     caller's, so this is a warning and no failure.
     """
     try:
-        return dump_json(_jsonable(value), "output")
+        return dump_json(_jsonable(value, "output"), "output")
     except InvalidValue as error:
         log.warning("output_not_stored", type=type(value).__name__, error=str(error))
         return None
 
 
-def _jsonable(value: Any) -> Any:
-    return to_jsonable_python(value, fallback=repr, inf_nan_mode="strings", by_alias=False)
+def _jsonable(value: Any, where: str) -> Any:
+    try:
+        return to_jsonable_python(value, fallback=repr, inf_nan_mode="strings", by_alias=False)
+    except Exception as error:
+        # It holds itself, or its own serializer or repr raised: foreign code, whatever it raises.
+        raise InvalidValue(where, "JSON", type(value).__name__, str(error)) from error

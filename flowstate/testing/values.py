@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import PurePath
-from typing import Annotated, Any, Literal, NewType, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NewType, cast, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from hypothesis import reject
@@ -32,6 +32,7 @@ from typing_extensions import is_typeddict
 from flowstate.define.unknown import UNKNOWN_TYPE
 from flowstate.errors import DefinitionError, InvalidValue
 from flowstate.plan.annotation import (
+    applied,
     bound_to,
     class_and_arguments,
     is_class,
@@ -87,7 +88,7 @@ def values_of(annotation: object, *, where: str = "values_of") -> Values:
         DefinitionError: there is no telling which values fit, or no way to make one.
     """
     try:
-        return _Reading({}).of(annotation)
+        return _Reading().of(annotation)
     except _NoValues as error:
         raise DefinitionError(
             where,
@@ -103,11 +104,11 @@ class _NoValues(Exception):
 class _Reading:
     """One annotation being read; what it met is kept, since a model may hold itself."""
 
-    def __init__(self, known: dict[object, Values]) -> None:
-        self.known = known
+    def __init__(self) -> None:
+        self.known: dict[object, Values] = {}
 
-    def of(self, annotation: object) -> Values:
-        annotation = plain(unfolded(annotation))
+    def of(self, said: object) -> Values:
+        annotation = cast("Any", plain(unfolded(said)))
         if annotation is UNKNOWN_TYPE:
             raise _NoValues("it has no annotation")
         if annotation is Any or annotation is object:
@@ -123,23 +124,23 @@ class _Reading:
             return self._constrained(annotation, args[0], constraints_of(annotation))
         if is_typeddict(annotation):
             return self._once(annotation, lambda: self._typed_dict(annotation))
-        if is_class(annotation) and issubclass(annotation, BaseModel):
+        if _is_a(annotation, BaseModel):
             return self._once(annotation, lambda: self._model(annotation))
-        applied = class_and_arguments(annotation)
-        if applied is None:
+        shape = class_and_arguments(annotation)
+        if shape is None:
             raise _NoValues(f"{type_name(annotation)} is not understood")
-        cls, given = applied
+        cls, given = shape
         if (container := self._container(cls, given)) is not None:
             return container
         if cls in _SCALARS:
             return _SCALARS[cls]
-        if issubclass(cls, enum.Enum):
-            return st.sampled_from(list(cls))
-        if issubclass(cls, PurePath):
+        if _is_a(cls, enum.Enum):
+            return st.sampled_from(list(cast("Any", cls)))
+        if _is_a(cls, PurePath):
             return st.lists(st.text("ab.- ", min_size=1), min_size=1).map(lambda ps: cls(*ps))
-        if dataclasses.is_dataclass(cls):
+        if hasattr(cls, "__dataclass_fields__"):
             return self._once(annotation, lambda: self._dataclass(cls, given))
-        if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        if _is_a(cls, tuple) and hasattr(cls, "_fields"):
             return self._once(annotation, lambda: self._named_tuple(cls))
         return _by_hypothesis(annotation)
 
@@ -178,21 +179,21 @@ class _Reading:
             return self.of(base)
         fits = checker(whole, "")
         assert fits is not None
-        pattern = next((p for mark in marks if (p := getattr(mark, "pattern", None))), None)
+        patterns = _said(marks, "pattern")
         base = plain(unfolded(base))
-        applied = class_and_arguments(base)
+        shape = class_and_arguments(base)
         values: Values | None = None
-        if base is str and pattern is not None:
-            values = st.from_regex(pattern)
+        if base is str and patterns:
+            values = st.from_regex(cast("str", patterns[0]))
         elif base is int:
             values = _integers(marks)
         elif base in _SCALARS:
             # Hypothesis draws within bounds and lengths, where a filter would miss most.
             drawn = [mark for mark in marks if isinstance(mark, _UNDERSTOOD)]
-            values = _by_hypothesis(Annotated[(base, *drawn)])
-        elif applied is not None:
+            values = _by_hypothesis(applied(cast("Any", Annotated), base, *drawn))
+        elif shape is not None:
             least, most = _said(marks, "min_length"), _said(marks, "max_length")
-            values = self._container(*applied, max(least, default=0), min(most, default=None))
+            values = self._container(*shape, max(least, default=0), min(most, default=None))
         return (self.of(base) if values is None else values).filter(_taken_by(fits))
 
     def _model(self, cls: type[BaseModel]) -> Values:
@@ -251,7 +252,7 @@ def _integers(marks: tuple[Any, ...]) -> Values:
     return numbers.map(lambda number: number * step)
 
 
-def _said(marks: tuple[Any, ...], name: str) -> list[int]:
+def _said(marks: tuple[Any, ...], name: str) -> list[Any]:
     """What the constraints say under this name, as far as they do."""
     return [value for mark in marks if (value := getattr(mark, name, None)) is not None]
 
@@ -267,6 +268,10 @@ def _hashable(values: Values) -> Values:
         return True
 
     return values.filter(hashes)
+
+
+def _is_a(annotation: object, cls: type) -> bool:
+    return is_class(annotation) and issubclass(annotation, cls)
 
 
 def _annotation(field: FieldInfo) -> object:

@@ -21,6 +21,7 @@ from flowstate import (
     Run,
     Runtime,
     Sequencer,
+    Tool,
     action,
     build_plan,
     define_flow,
@@ -100,6 +101,20 @@ assert_type(assess, Handler[Outline, int])
 assert_type(words, Handler[int, str])
 assert_type(plan.configure(name="planner"), Handler[Ask, Outline])
 
+
+def length(text: str) -> int:
+    return len(text)
+
+
+@handler
+async def described(failure: Failure[ValueError]) -> str:
+    return str(failure.error)
+
+
+assert_type(more.connect_input(length), Block[str, int])
+assert_type(more.rescued(ValueError, described), Block[int, int | str])
+assert_type(more.as_tool("Adds one"), Tool)
+
 # --- the design's example -----------------------------------------------------------------------
 
 turn = (
@@ -156,6 +171,9 @@ assert_type(ints.do_until(lambda n: n > 3, more, max_iterations=4), Sequencer[in
 assert_type(ints.do_while(lambda n: n < 3, more, max_iterations=None), Sequencer[int, int, Never])
 assert_type(
     ints.step(more).loop_back("more", lambda n: n < 3, max_iterations=9), Sequencer[int, int, Never]
+)
+assert_type(
+    ints.wait_for_condition(lambda items: len(items) > 2, timeout=5.0), Sequencer[int, int, Never]
 )
 assert_type(ints.branch((lambda n: n > 1, more)), Sequencer[int, int, Never])
 assert_type(ints.branch((lambda n: n > 1, more), otherwise=words), Sequencer[int, int | str, Never])
