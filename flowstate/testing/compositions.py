@@ -114,13 +114,16 @@ def sequencers(
         max_steps: steps a sequencer.
         max_depth: how deep sequencers stand in each other.
         methods: which methods may appear, of ``METHODS``.
-        failing: whether blocks may fail.
+        failing: whether anything may fail; without it no block does, nothing is thrown, every
+            branch has an otherwise and every loop keeps its last value.
         max_waits: how often a block gives way at most.
         recorder: as of ``scripted_block``.
     """
     unknown = set(methods) - set(METHODS)
     if unknown:
         raise ValueError(f"no such methods: {', '.join(sorted(unknown))}; there are {METHODS}")
+
+    offered = [method for method in methods if failing or method != "throw_if"]
 
     @st.composite
     def draw_sequencer(draw: st.DrawFn, depth: int) -> Sequencer[int, int, int]:
@@ -130,7 +133,7 @@ def sequencers(
             inner = st.one_of(simple, draw_sequencer(depth - 1))
         built: Sequencer[Any, Any, Any] = sequencer(f"seq{depth}", int)
         for _ in range(draw(st.integers(0, max_steps))):
-            built = _extend(draw, built, draw(st.sampled_from(list(methods))), inner)
+            built = _extend(draw, built, draw(st.sampled_from(offered)), inner, failing)
         return built
 
     return draw_sequencer(max_depth)
@@ -141,6 +144,7 @@ def _extend(
     built: Sequencer[Any, Any, Any],
     method: str,
     inner: st.SearchStrategy[Block[int, int]],
+    failing: bool,
 ) -> Sequencer[Any, Any, Any]:
     """The sequencer with one more step of this method (some need a map to be int again)."""
     match method:
@@ -181,17 +185,17 @@ def _extend(
                 draw(conditions()),
                 draw(inner),
                 max_iterations=draw(st.integers(1, 4)),
-                on_exhausted=draw(st.sampled_from(["keep", "raise"])),
+                on_exhausted=draw(st.sampled_from(["keep", "raise"] if failing else ["keep"])),
             )
         case "do_while":
             return built.do_while(
                 draw(conditions()),
                 draw(inner),
                 max_iterations=draw(st.integers(1, 4)),
-                on_exhausted=draw(st.sampled_from(["keep", "raise"])),
+                on_exhausted=draw(st.sampled_from(["keep", "raise"] if failing else ["keep"])),
             )
         case "branch":
-            otherwise = draw(st.one_of(st.none(), inner))
+            otherwise = draw(st.one_of(st.none(), inner) if failing else inner)
             arms = draw(st.lists(st.tuples(conditions(), inner), min_size=1, max_size=3))
             if otherwise is None:
                 return built.branch(*arms)
@@ -224,12 +228,14 @@ def _extend(
         case "wait_for_side_chains":
             return built.wait_for_side_chains()
         case "loop_back":
-            return _looped_back(draw, built)
+            return _looped_back(draw, built, failing)
         case _:
             raise AssertionError(method)
 
 
-def _looped_back(draw: st.DrawFn, built: Sequencer[Any, Any, Any]) -> Sequencer[Any, Any, Any]:
+def _looped_back(
+    draw: st.DrawFn, built: Sequencer[Any, Any, Any], failing: bool
+) -> Sequencer[Any, Any, Any]:
     """The sequencer with a loop_back to any step it may go back to."""
     steps, faults = without_loop_backs("", "", built.steps)
     starts = []
@@ -251,7 +257,7 @@ def _looped_back(draw: st.DrawFn, built: Sequencer[Any, Any, Any]) -> Sequencer[
         draw(st.sampled_from(starts)),
         draw(conditions()),
         max_iterations=draw(st.integers(1, 3)),
-        on_exhausted=draw(st.sampled_from(["keep", "raise"])),
+        on_exhausted=draw(st.sampled_from(["keep", "raise"] if failing else ["keep"])),
     )
 
 
