@@ -100,8 +100,7 @@ class UndeclaredCapability(FlowError):
 
     def __init__(self, where: str, capability: str) -> None:
         super().__init__(
-            f"{where}: nothing uses the capability {capability!r}. Add it to the block: "
-            "uses=[...]."
+            f"{where}: nothing uses the capability {capability!r}. Add it to the block: uses=[...]."
         )
 
 

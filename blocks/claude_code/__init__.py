@@ -15,6 +15,8 @@ from flowstate.blocks.claude_code.approval import DenyTool as DenyTool
 from flowstate.blocks.claude_code.approval import ToolApprovalRequest as ToolApprovalRequest
 from flowstate.blocks.claude_code.conversation import SdkAgentRun as SdkAgentRun
 from flowstate.blocks.claude_code.conversation import SdkAgentRuns as SdkAgentRuns
+from flowstate.blocks.claude_code.conversation import SessionBinding as SessionBinding
+from flowstate.blocks.claude_code.conversation import SessionBindings as SessionBindings
 from flowstate.blocks.claude_code.environment import CLAUDE_CODE_PASS as CLAUDE_CODE_PASS
 from flowstate.blocks.claude_code.errors import ClaudeAgentRunError as ClaudeAgentRunError
 from flowstate.blocks.claude_code.errors import (
@@ -25,6 +27,9 @@ from flowstate.blocks.claude_code.errors import MissingDirectoryError as Missing
 from flowstate.blocks.claude_code.errors import MissingHomeError as MissingHomeError
 from flowstate.blocks.claude_code.errors import SandboxUnavailableError as SandboxUnavailableError
 from flowstate.blocks.claude_code.handle import ClaudeCodeHandle as ClaudeCodeHandle
+from flowstate.blocks.claude_code.mcp_tools import McpContent as McpContent
+from flowstate.blocks.claude_code.mcp_tools import McpServer as McpServer
+from flowstate.blocks.claude_code.mcp_tools import McpTool as McpTool
 from flowstate.blocks.claude_code.options import ClaudeCodeOptions as ClaudeCodeOptions
 from flowstate.blocks.claude_code.windows import usage_window_of as usage_window_of
 
@@ -42,14 +47,18 @@ __all__ = [
     "ClaudeSdkMissing",
     "DenyTool",
     "EmptyPromptError",
+    "McpContent",
+    "McpServer",
+    "McpTool",
     "MissingDirectoryError",
     "MissingHomeError",
     "NoClaudeAccount",
     "SandboxUnavailableError",
     "SdkAgentRun",
     "SdkAgentRuns",
+    "SessionBinding",
+    "SessionBindings",
     "ToolApprovalRequest",
-    "a",
     "claude_code_agent",
     "list_claude_models",
     "probe_claude_account",

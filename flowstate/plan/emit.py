@@ -249,7 +249,7 @@ class _Emitter:
             route: child.name for route, child in zip(block.routes, site.children, strict=True)
         }
         self._add(ROUTE, site, fn=block.select, argument=Route(site.name, by_name, names))
-        ends = []
+        ends: list[list[Any]] = []
         for child in site.children:
             by_name[child.name] = self._here
             self._site(child)
@@ -343,7 +343,7 @@ class _Emitter:
     def _branch(self, site: Site) -> None:
         step = site.step
         assert isinstance(step, BranchStep)
-        ends = []
+        ends: list[list[Any]] = []
         for (condition, _), child in zip(step.arms, site.children, strict=False):
             past = self._add(JUMP_UNLESS, child, fn=condition)
             self._site(child)

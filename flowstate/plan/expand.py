@@ -104,14 +104,15 @@ class Expansion:
                     **place,
                 )
             case Sequencer():
-                children, ending = self._steps(block, path, entering, source)
+                chain: Sequencer[Any, Any, Any] = block
+                children, ending = self._steps(chain, path, entering, source)
                 return Site(
                     kind="sequencer",
                     name=label,
                     path=path,
                     input_type=wanted,
                     output_type=ending,
-                    block=block,
+                    block=chain,
                     edge=edge,
                     children=children,
                     **place,
@@ -152,7 +153,8 @@ class Expansion:
             site, running = self._step(step, names, running, source)
             if isinstance(step, ExitIfStep):
                 exits.append(running)
-            source = repr(site.name)
+            if not site.tap and site.kind not in _PASSING:
+                source = repr(site.name)
             sites.append(site)
         self.judge.faults += faults
         return tuple(sites), union_type([running, *exits])
@@ -292,6 +294,10 @@ class Expansion:
                 return placed("wait", running)
             case LoopBackStep():
                 raise AssertionError("loop_back was taken apart before")
+
+
+_PASSING = frozenset({"exit_if", "throw_if", "side_chain", "wait"})
+"""What hands the running value on as it is, like a tap: the value is still its maker's."""
 
 
 @final

@@ -8,7 +8,7 @@ back. Analyses and drawings stand on this; the scheduler never looks at it.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, final
 
 from flowstate.define.step import BranchStep, LoopStep, RescueStep
 from flowstate.plan.site import Site
@@ -53,9 +53,11 @@ class GraphEdge:
 class GraphView:
     """The whole picture, in the order of the definition."""
 
-    nodes: list[GraphNode] = field(default_factory=list)
-    edges: list[GraphEdge] = field(default_factory=list)
-    groups: list[tuple[str, str, str | None]] = field(default_factory=list)
+    nodes: list[GraphNode] = field(default_factory=list[GraphNode])
+    edges: list[GraphEdge] = field(default_factory=list[GraphEdge])
+    groups: list[tuple[str, str, str | None]] = field(
+        default_factory=list[tuple[str, str, str | None]]
+    )
     """Path, label and surrounding group."""
 
 
@@ -91,7 +93,8 @@ def digraph(root: Site) -> networkx.DiGraph[str]:
         graph.add_edge(
             edge.source, edge.target, label=edge.label, checked=edge.checked, failure=edge.failure
         )
-    frozen: networkx.DiGraph[str] = networkx.freeze(graph)
+    # The stubs leave open what it gives: the graph itself, no longer to be changed.
+    frozen: networkx.DiGraph[str] = cast("Any", networkx).freeze(graph)
     return frozen
 
 

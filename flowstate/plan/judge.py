@@ -11,6 +11,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Final, final, get_type_hints
 
+from pydantic import BaseModel
+
 from flowstate.define.annotations import annotations_of
 from flowstate.define.block import Block
 from flowstate.define.step import ParallelStep
@@ -176,12 +178,11 @@ def _parameters(
     into: Callable[..., Any],
 ) -> tuple[dict[str, object], list[str], bool] | None:
     """A constructor's keyword types, the required ones, and whether it takes others too."""
-    fields = getattr(into, "model_fields", None)
-    if isinstance(fields, dict):
-        types = {name: field.annotation for name, field in fields.items()}
+    if inspect.isclass(into) and issubclass(into, BaseModel):
+        fields = into.model_fields
+        types: dict[str, object] = {name: field.annotation for name, field in fields.items()}
         required = [name for name, field in fields.items() if field.is_required()]
-        extra = getattr(into, "model_config", {}).get("extra") == "allow"
-        return types, required, extra
+        return types, required, into.model_config.get("extra") == "allow"
     try:
         parameters = inspect.signature(into).parameters
         target = into.__init__ if inspect.isclass(into) else into

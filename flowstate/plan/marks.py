@@ -65,7 +65,7 @@ class Box:
     height: float
     axis: float
     """Where, from the left, a value comes in and goes out."""
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list[Mark])
     ends: bool = True
     """False: nothing goes out at the bottom of the axis."""
 

@@ -159,7 +159,7 @@ def _node(mark: Node) -> str:
     if mark.record is not None and mark.kind != "join":
         colour = "#c2413a" if mark.record.failures else "#3f7d5f"
         texts.append((str(mark.record), colour, 11, "400"))
-    lines = []
+    lines: list[str] = []
     total = sum(size + 3 for _, _, size, _ in texts) - 3
     at = y + (h - total) / 2
     for text, colour, size, weight in texts:

@@ -24,13 +24,7 @@ from typing import (
     get_type_hints,
 )
 
-from pydantic import (
-    BaseModel,
-    InstanceOf,
-    PydanticSchemaGenerationError,
-    PydanticUserError,
-    TypeAdapter,
-)
+from pydantic import BaseModel, InstanceOf, PydanticUserError, TypeAdapter
 from pydantic import ValidationError as PydanticError
 from pydantic_core import SchemaError
 from typing_extensions import TypedDict, is_typeddict
@@ -49,11 +43,9 @@ def exact_class(annotation: object) -> type | None:
         return type(None)
     if not isinstance(annotation, type) or get_origin(annotation) is not None:
         return None
-    if annotation in _SCALARS:
-        return annotation
-    if issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation):
-        return annotation
-    return None
+    exact: type[Any] = annotation
+    known = exact in _SCALARS or issubclass(exact, BaseModel) or dataclasses.is_dataclass(exact)
+    return exact if known else None
 
 
 def checks_nothing(annotation: object) -> bool:
@@ -122,12 +114,10 @@ def _validate_with(key: _Hashable) -> Callable[[Any], Any]:
     except PydanticUserError:
         # A model or dataclass brings its own configuration, or a class pydantic can't look into.
         pass
-    except PydanticSchemaGenerationError:
-        pass
     try:
         adapter = TypeAdapter(annotation, config={"arbitrary_types_allowed": True})
         return functools.partial(adapter.validate_python, strict=True)
-    except (PydanticUserError, PydanticSchemaGenerationError, SchemaError):
+    except (PydanticUserError, SchemaError):
         # A protocol that can't be asked about at run time, say.
         return lambda value: value
 
@@ -183,7 +173,7 @@ def _as_typed_dict(annotation: Any, around: tuple[Any, ...]) -> Any:
 
 def _summary(error: PydanticError) -> str:
     """What is wrong, without the value itself: inputs can be large, or secret."""
-    lines = []
+    lines: list[str] = []
     for entry in error.errors(include_url=False, include_input=False, include_context=False)[:3]:
         at = ".".join(str(part) for part in entry["loc"])
         lines.append(f"{at}: {entry['msg']}" if at else entry["msg"])

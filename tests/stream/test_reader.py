@@ -242,7 +242,7 @@ async def test_readers_that_never_began_are_forgotten() -> None:
             group.cancel_scope.cancel()
         readers.clear()
         gc.collect()
-        assert not [one for one in gc.get_objects() if isinstance(one, EventReader)]
+        assert not [one for one in gc.get_objects() if type(one) is EventReader]
         it.writer.add(Message())
         await it.outbox.flushed()
 
