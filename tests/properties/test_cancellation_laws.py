@@ -15,7 +15,7 @@ from unittest.mock import patch
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowstate import Failure, Handler, Runtime, action, define_flow, run_block, sequencer
@@ -25,6 +25,7 @@ from flowstate.request.lifecycle import ENDED
 from flowstate.request.run import Run
 from flowstate.store.memory import MemoryStore
 from flowstate.testing import compositions
+from tests.properties.effort import examples
 
 BACKENDS = ["asyncio", "trio"]
 
@@ -186,7 +187,7 @@ async def cancelled_in_the_middle(block: Any, value: int, ticks: int | None) -> 
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(data=st.data(), value=st.integers(0, 9), at=st.integers(1, 25))
 def test_cancelled_at_any_event_nothing_more_starts(
     backend: str, data: st.DataObject, value: int, at: int
@@ -199,7 +200,7 @@ def test_cancelled_at_any_event_nothing_more_starts(
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(data=st.data(), value=st.integers(0, 9), ticks=st.integers(0, 25))
 def test_cancelled_at_any_tick_nothing_more_starts(
     backend: str, data: st.DataObject, value: int, ticks: int
@@ -238,7 +239,7 @@ async def host_cancelled(block: Any, value: int, ticks: int) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(data=st.data(), value=st.integers(0, 9), ticks=st.integers(0, 20))
 def test_a_cancelled_host_finds_every_request_ended_and_recorded(
     backend: str, data: st.DataObject, value: int, ticks: int
@@ -278,7 +279,7 @@ async def scope_cancelled(block: Any, value: int, ticks: int) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(data=st.data(), value=st.integers(0, 9), ticks=st.integers(0, 20))
 def test_a_cancelled_scope_finds_nothing_running_and_no_rescue_saw_it(
     backend: str, data: st.DataObject, value: int, ticks: int

@@ -81,13 +81,13 @@ def _breaks_a_law(block: Any) -> bool:
     """Whether some law that holds for every composition doesn't hold for this one."""
     try:
         allowed = anyio.run(outcomes, block, 1)
-        for seed in (0, 1):
+        for seed in (0,):
             run = simulate(block, 1, seed=seed)
             if run.faults or run.outcome not in allowed:
                 return True
             if _runs_too_many(block, run) or _side_chains_unfinished(block, run):
                 return True
-            for point in range(1, min(run.turns, 6) + 1):
+            for point in (2, 4, 6):
                 stopped = simulate(block, 1, seed=seed, cancel_at=point)
                 if stopped.faults or (
                     stopped.outcome != CANCELLED and stopped.outcome not in allowed

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowstate import Handler, Retry, build_plan, handler, run_block, sequencer
@@ -19,6 +19,7 @@ from flowstate.define.step import RunStep, TapStep
 from flowstate.run.frame import NodeEvent
 from flowstate.testing.compositions import METHODS, sequencers
 from flowstate.testing.oracle import outcome_of
+from tests.properties.effort import examples
 
 BACKENDS = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
@@ -51,14 +52,14 @@ def with_step(built: Any, at: int, step: Any) -> Any:
     """The sequencer with this step before the step of that number."""
     steps = list(built.steps)
     steps.insert(min(at, len(steps)), step)
-    chain = None
+    chain: Any = None
     for each in steps:
         chain = (chain, each)
     return dataclasses.replace(built, chain=chain)
 
 
 @BACKENDS
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(
     built=sequencers(methods=ORDERED), value=st.integers(0, 9), at=st.integers(0, 6), waits=WAITS
 )
@@ -75,7 +76,7 @@ def test_a_tap_anywhere_changes_nothing(
 
 
 @BACKENDS
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(built=sequencers(methods=ORDERED), value=st.integers(0, 9), at=st.integers(0, 6))
 def test_a_step_if_that_is_not_met_changes_nothing(
     backend: str, built: Any, value: int, at: int
@@ -92,7 +93,7 @@ def test_a_step_if_that_is_not_met_changes_nothing(
 
 
 @BACKENDS
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     entries=st.lists(st.tuples(st.integers(0, 99), WAITS), max_size=20),
     bound=st.sampled_from([1, 2, 16, None]),
@@ -117,11 +118,15 @@ def test_for_each_is_map(backend: str, entries: list[tuple[int, int]], bound: in
 
 
 @BACKENDS
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(waits=st.lists(WAITS, min_size=1, max_size=8), bound=st.sampled_from([1, 2, None]))
 def test_results_stand_in_declared_order(backend: str, waits: list[int], bound: int | None) -> None:
     """However long each branch takes."""
-    blocks = [block(f"b{n}", lambda value, n=n: (value, n), wait) for n, wait in enumerate(waits)]
+
+    def numbered(number: int) -> Callable[[Any], Any]:
+        return lambda value: (value, number)
+
+    blocks = [block(f"b{n}", numbered(n), wait) for n, wait in enumerate(waits)]
     as_tuple: Any = sequencer("turn", int).step_all(*blocks, max_concurrency=bound)
     as_dict: Any = sequencer("turn", int).parallel(
         max_concurrency=bound, **{each.name: each for each in blocks}
@@ -168,7 +173,7 @@ class Branches:
 
 
 @BACKENDS
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(told=st.lists(BRANCH, min_size=1, max_size=6), bound=st.sampled_from([1, 2, None]))
 def test_a_failing_branch_is_raised_when_all_others_have_ended(
     backend: str, told: list[tuple[int, bool, int]], bound: int | None
@@ -189,7 +194,7 @@ def test_a_failing_branch_is_raised_when_all_others_have_ended(
 
 
 @BACKENDS
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(told=st.lists(BRANCH, min_size=1, max_size=6))
 def test_a_race_is_won_by_the_first_success_and_its_losers_have_ended(
     backend: str, told: list[tuple[int, bool, int]]
@@ -210,7 +215,7 @@ def test_a_race_is_won_by_the_first_success_and_its_losers_have_ended(
 
 
 @BACKENDS
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(told=st.lists(BRANCH, min_size=1, max_size=6))
 def test_step_any_tries_in_order(backend: str, told: list[tuple[int, bool, int]]) -> None:
     """Each until one succeeds, and none after it."""
@@ -230,7 +235,7 @@ def test_step_any_tries_in_order(backend: str, told: list[tuple[int, bool, int]]
 
 
 @BACKENDS
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     before=sequencers(methods=ORDERED, max_steps=3, max_depth=1),
     behind=sequencers(methods=ORDERED, max_steps=3, max_depth=1),
@@ -255,7 +260,7 @@ def test_exit_if_leaves_one_level(
 
 
 @BACKENDS
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     inner_bound=st.integers(1, 5),
     outer_bound=st.integers(1, 5),
@@ -299,7 +304,7 @@ def test_loops_run_once_at_least_and_as_often_as_they_may_at_most(
 
 
 @BACKENDS
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(built=sequencers(max_depth=3), value=st.integers(0, 9))
 def test_every_execution_has_a_path_of_its_own(backend: str, built: Any, value: int) -> None:
     """Loops in forks in loops: no two nodes that ran are called the same."""
@@ -318,7 +323,7 @@ def test_every_execution_has_a_path_of_its_own(backend: str, built: Any, value: 
 
 
 @BACKENDS
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(data=st.data(), value=st.integers(0, 9))
 def test_every_block_that_started_has_ended_when_the_run_has(
     backend: str, data: st.DataObject, value: int
@@ -331,7 +336,7 @@ def test_every_block_that_started_has_ended_when_the_run_has(
 
 
 @BACKENDS
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     attempts=st.integers(1, 5),
     fails=st.integers(0, 6),
@@ -365,7 +370,7 @@ def test_a_block_is_tried_as_often_as_it_may(
     assert tries == min(fails + 1, allowed)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(built=sequencers(methods=ORDERED), value=st.integers(0, 9))
 def test_both_loops_give_the_same(built: Any, value: int) -> None:
     """One plan, on asyncio and on trio, however often."""
