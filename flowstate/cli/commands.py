@@ -199,14 +199,19 @@ def graph(
     action: Annotated[
         str | None, typer.Argument(metavar="[ACTION]", help="Only this one's plan.")
     ] = None,
+    svg: Annotated[bool, typer.Option("--svg", help="An SVG drawing of one action.")] = False,
 ) -> None:
-    """Print the plan of a flow's actions as Mermaid text."""
+    """Print the plan of a flow's actions as Mermaid text, or of one action as an SVG drawing."""
     with _results(alone=True) as stream:
         try:
             flow = load_flow(target)
             actions = flow.actions if action is None else (find_action(flow, action),)
+            if svg and len(actions) > 1:
+                names = ", ".join(each.name for each in actions)
+                raise BadTarget("--svg draws one action", f"Name one of: {names}.")
             for number, each in enumerate(actions):
-                text = build_plan(each.block).mermaid().rstrip("\n") + "\n"
+                plan = build_plan(each.block)
+                text = (plan.svg() if svg else plan.mermaid()).rstrip("\n") + "\n"
                 title = f"%% {flow.kind}.{each.name}\n" if len(actions) > 1 else ""
                 stream.write(("\n" if number else "") + title + text)
         except BadTarget as error:

@@ -221,6 +221,15 @@ def test_graph_prints_the_plan_and_nothing_else(
     assert one.count("flowchart") == 1
 
 
+def test_graph_draws_one_action(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As SVG it is one action, and the refusal of several names them."""
+    assert typed("graph", "greeter.py:greeter", "greet", "--svg") == 0
+    assert capsys.readouterr().out.startswith("<svg ")
+    assert typed("graph", "greeter.py:greeter", "--svg") == 2
+    refused = capsys.readouterr()
+    assert "Name one of: greet, fail" in refused.out + refused.err
+
+
 def test_graph_refuses_what_cannot_be_built(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All faults of the plan, as the author reads them."""
     text = FLOW.replace('sequencer("turn", Ask).step(greet)', 'sequencer("turn", int).step(greet)')
