@@ -12,13 +12,25 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Union, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    Union,
+    cast,
+    overload,
+)
 
 from flowstate.define.block import Block, Failure, I_contra, O_co
 from flowstate.define.handler import make_handler
 from flowstate.define.step import (
     AnyBlock,
     BranchStep,
+    Condition,
     ExitIfStep,
     MapStep,
     RescueStep,
@@ -174,9 +186,9 @@ class Chaining(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co]
         """
         if not arms:
             raise self._wrong("branch", "no arms", "Give branch((condition, block), ...).")
-        pairs = []
+        pairs: list[tuple[Condition, AnyBlock]] = []
         for arm in arms:
-            if not (isinstance(arm, tuple) and len(arm) == 2):
+            if not (_is_tuple(arm) and len(arm) == 2):
                 raise self._wrong("branch", f"{arm!r} is no arm", "An arm is (condition, block).")
             self._function("branch", arm[0])
             pairs.append((arm[0], self._block("branch", arm[1], None)[1]))
@@ -242,7 +254,7 @@ class Chaining(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co]
         goes on after this point. An error it doesn't name, or one that the handler raises, goes
         to the next rescue further down, else out. A cancellation can't be named.
         """
-        named = errors if isinstance(errors, tuple) else (errors,)
+        named = errors if _is_tuple(errors) else (errors,)
         for error in named:
             # Both backends' cancellations are BaseExceptions outside Exception.
             if not (isinstance(error, type) and issubclass(error, Exception)):
@@ -290,7 +302,7 @@ class Chaining(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co]
 
     def _block(self, method: str, first: Any, second: Any) -> tuple[Any, AnyBlock]:
         connector, block = (None, first) if second is None else (first, second)
-        if not isinstance(block, Block):
+        if not _is_block(block):
             hint = "Decorate the function with @handler." if callable(block) else "Give a block."
             raise self._wrong(method, f"{block!r} is no block", hint)
         if connector is not None:
@@ -317,6 +329,14 @@ class Chaining(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co]
     def _patience(self, method: str, timeout: float | None) -> None:
         if timeout is not None and not timeout > 0:
             raise self._wrong(method, f"timeout={timeout!r}", "Give seconds, more than 0.")
+
+
+def _is_block(value: object) -> TypeGuard[AnyBlock]:
+    return isinstance(value, Block)
+
+
+def _is_tuple(value: object) -> TypeGuard[tuple[Any, ...]]:
+    return isinstance(value, tuple)
 
 
 def _returns_awaitable(fn: Any) -> bool:

@@ -39,7 +39,7 @@ class Handler(Block[I_contra, O_co], Generic[I_contra, O_co]):
 
     def __post_init__(self) -> None:
         # Spelled out: `super()` has no cell in a class that `slots=True` made anew.
-        Block.__post_init__(self)
+        super(Handler, self).__post_init__()
         if self.is_async and (self.inline or self.abandon):
             raise DefinitionError(
                 self.name,

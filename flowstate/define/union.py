@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 import types
 from collections.abc import Iterable
 from typing import Any, Never, NoReturn, Union, get_args, get_origin
@@ -20,7 +19,7 @@ def union_type(members: Iterable[object]) -> object:
     >>> union_type([])
     typing.Never
     """
-    flat: list[object] = []
+    flat: list[Any] = []
     for member in members:
         parts = get_args(member) if get_origin(member) in (Union, types.UnionType) else (member,)
         for part in parts:
@@ -39,6 +38,6 @@ def union_type(members: Iterable[object]) -> object:
     if not flat:
         return Never
     try:
-        return functools.reduce(operator.or_, flat)
+        return functools.reduce(lambda one, other: one | other, flat)
     except TypeError:
         return Union[tuple(flat)]  # noqa: UP007  (made of values, not written)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, final
+from typing import Any, cast, final
 
 from flowstate.define.annotations import annotations_of
 from flowstate.define.block import Block, Failure
@@ -104,7 +104,7 @@ class Expansion:
                     **place,
                 )
             case Sequencer():
-                chain: Sequencer[Any, Any, Any] = block
+                chain = cast("Sequencer[Any, Any, object]", block)
                 children, ending = self._steps(chain, path, entering, source)
                 return Site(
                     kind="sequencer",

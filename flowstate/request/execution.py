@@ -322,6 +322,8 @@ class Execution:
                 record = replace(record, output=output)
             case ("failed" | "cancelled" | "interrupted", why) if status in ENDED:
                 record = replace(record, error=str(why) or repr(why))
+            case _:
+                pass  # It goes on: there is no outcome yet, or its last row is still to come.
         await self.store.commit([PutRequest(record=record)], fence=self._fence)
         self._record = record
 
@@ -344,7 +346,7 @@ class Execution:
     def _why_stopped(self) -> Outcome:
         return ("cancelled", self._services.cancel_reason or "cancelled")
 
-    # --- what its run needs (``run.services.Owner``) -----------------------------------------------
+    # --- what its run needs (``run.services.Owner``) ----------------------------------------------
 
     def make_book(self) -> ItemBook:
         """The request's items."""

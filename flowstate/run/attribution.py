@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
+
 from flowstate.plan.program import Place
 from flowstate.run.frame import Frame
 
 _MARK = "__flowstate_path__"
+_MEASURED: tuple[type[Sized], ...] = (str, bytes, list, tuple, dict, set, frozenset)
+"""Whose size is cheap to tell and says something; any other `__len__` is code of the author's."""
 
 
 def note_path(
@@ -36,6 +40,6 @@ def path_of(error: BaseException) -> str | None:
 
 def _summary(value: object) -> str:
     name = type(value).__name__
-    if isinstance(value, str | bytes | list | tuple | dict | set | frozenset):
+    if isinstance(value, _MEASURED):
         return f"{name} of {len(value)}"
     return name

@@ -141,14 +141,18 @@ class _Work:
         solo = None
         if program is not None and self.above.services.listener is None and not self.above.limits:
             solo = program.solo
-        held_since = 0.0
+        held_since, taken = 0.0, 0
         while not gate.closed and (index := ready.take()) is not None:
             if self.coming < 2 and ready.more:
                 self._call_workers()
             own = gate
+            taken += 1
             try:
-                if not index & 63:
+                if not taken & 63:
+                    # It keeps its segment and comes back: nobody is called in its place.
+                    self.coming += 1
                     held_since = await breathe(held_since)
+                    self.coming -= 1
                 if solo is None or program is None:
                     inner = self._frame(index)
                     own = inner.gate

@@ -114,10 +114,11 @@ class Services:
             import structlog  # with what it brings, a third of what importing flowstate costs
 
             owner = self.owner
-            self._log = structlog.get_logger("flowstate").bind(
+            log: FilteringBoundLogger = structlog.get_logger("flowstate").bind(
                 request=owner.request_id,
                 session=owner.identity.session_id,
                 flow=owner.flow_kind,
                 action=owner.action_name,
             )
+            self._log = log
         return self._log

@@ -2,8 +2,9 @@
 Tools for tests of flows, shipped as part of the product.
 
 Property tests: ``assert_laws``, ``simulate``, ``outcomes`` (the oracle), and the strategies of
-``flowstate.testing.compositions``. Scripted blocks: ``scripted_block``. Real agents without a key
-or a network: ``ScriptedMessagesApi`` and ``clean_home``. Contracts for implementers:
+``flowstate.testing.compositions`` and ``flowstate.testing.strategies``. Scripted blocks:
+``scripted_block``. What a run told: ``RecordingSink``. Real agents without a key or a network:
+``ScriptedMessagesApi`` and ``clean_home``. Contracts for implementers:
 ``flowstate.testing.store_contract``.
 
 Importing this module needs no extra; what does says so when it is used.
@@ -20,6 +21,7 @@ from flowstate.testing.oracle import outcome_of as outcome_of
 from flowstate.testing.oracle import outcomes as outcomes
 from flowstate.testing.received_request import ReceivedRequest as ReceivedRequest
 from flowstate.testing.received_request import ToolResult as ToolResult
+from flowstate.testing.recording_sink import RecordingSink as RecordingSink
 from flowstate.testing.scripted_block import scripted_block as scripted_block
 from flowstate.testing.scripted_block import scripted_rescue as scripted_rescue
 from flowstate.testing.scripted_turns import ApiError as ApiError
@@ -40,6 +42,7 @@ __all__ = [
     "CleanHome",
     "LawBroken",
     "ReceivedRequest",
+    "RecordingSink",
     "ScriptedMessagesApi",
     "Simulation",
     "ToolResult",

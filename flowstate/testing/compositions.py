@@ -93,9 +93,7 @@ def blocks(
 
 def conditions() -> st.SearchStrategy[Callable[[int], bool]]:
     """Pure conditions on an int."""
-    return st.builds(
-        lambda modulus, rest: _condition(modulus, rest), st.integers(1, 4), st.integers(0, 3)
-    )
+    return st.builds(_condition, st.integers(1, 4), st.integers(0, 3))
 
 
 def sequencers(
@@ -238,7 +236,7 @@ def _looped_back(
 ) -> Sequencer[Any, Any, Any]:
     """The sequencer with a loop_back to any step it may go back to."""
     steps, faults = without_loop_backs("", "", built.steps)
-    starts = []
+    starts: list[str] = []
     names: list[str] = []
     for step in steps:
         name, count = step_name(step), 1

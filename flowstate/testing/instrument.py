@@ -18,6 +18,7 @@ from flowstate.plan.program import (
     Each,
     Fork,
     Guard,
+    Instruction,
     Place,
     Program,
     Side,
@@ -29,7 +30,7 @@ Wrap: TypeAlias = Callable[[Place, Callable[..., Any], bool], Callable[..., Any]
 
 def instrumented(program: Program, wrap: Wrap) -> Program:
     """The program with ``wrap`` around the function of every handler, at any depth."""
-    instructions = []
+    instructions: list[Instruction] = []
     for instruction, place in zip(program.instructions, program.places, strict=True):
         code, fn, exact, check, argument = instruction
         own = place.site.kind == "handler" and _is_own(place, fn)
@@ -44,6 +45,8 @@ def instrumented(program: Program, wrap: Wrap) -> Program:
                 )
             case Each(program=inner) | Guard(program=inner) | Side(program=inner):
                 argument = replace(argument, program=instrumented(inner, wrap))
+            case _:
+                pass  # It holds no program.
         instructions.append((code, fn, exact, check, argument))
     solo = instructions[0][1] if program.solo is not None else None
     return replace(program, instructions=tuple(instructions), solo=solo)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Iterable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias, cast
 
 from flowstate.define.block import Block, Failure
 from flowstate.define.handler import Handler
@@ -59,7 +59,8 @@ async def outcomes(block: Block[Any, Any], value: Any) -> list[Outcome]:
 def outcome_of(error: BaseException) -> Outcome:
     """The outcome that an exception stands for."""
     if isinstance(error, BaseExceptionGroup):
-        return ("group", tuple(outcome_of(part) for part in error.exceptions))
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return ("group", tuple(outcome_of(part) for part in group.exceptions))
     if isinstance(error, FlowError):
         # The engine's own errors name a path, which the oracle doesn't know.
         return ("error", (type(error), ""))
@@ -81,7 +82,7 @@ async def _block(block: Block[Any, Any], value: Any) -> list[Outcome]:
             route = next(r for r in block.routes if r is chosen or r.name == chosen)
             return await _block(route, value)
         case Sequencer():
-            return await _sequence(block, value)
+            return await _sequence(cast("Sequencer[Any, Any, object]", block), value)
         case _:
             raise TypeError(f"the oracle knows no {block!r}")
 
@@ -170,7 +171,7 @@ async def _step(step: Step, value: Any) -> list[Outcome]:
         return [_raised(error)]
 
 
-def _all(parts: list[list[Outcome]], collect: Any) -> list[Outcome]:
+def _all(parts: list[list[Outcome]], collect: Callable[[list[Any]], Any]) -> list[Outcome]:
     """All must succeed; if some can fail, any of their errors may be the one that came first."""
     states: list[Outcome] = []
     for part in parts:

@@ -12,7 +12,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, cast, final
 
 
 @final
@@ -38,8 +38,9 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self.turns += 1
         if self.on_turn is not None:
             self.on_turn(self.turns)
-        ready: deque[asyncio.Handle] = self._ready  # type: ignore[attr-defined]
-        scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        inside = cast("Any", self)  # the queues are private to asyncio, and in no stub
+        ready: deque[asyncio.Handle] = inside._ready
+        scheduled: list[asyncio.TimerHandle] = inside._scheduled
         if len(ready) > 1:
             places = [i for i, handle in enumerate(ready) if _is_task_step(handle)]
             if len(places) > 1:

@@ -184,9 +184,11 @@ def routers(
         max_routes: how many at most.
     """
 
+    chosen = blocks() if routes is None else routes
+
     @st.composite
     def draw_router(draw: st.DrawFn) -> Router[int, int]:
-        drawn = draw(st.lists(routes or blocks(), min_size=1, max_size=max_routes))
+        drawn = draw(st.lists(chosen, min_size=1, max_size=max_routes))
         # One block may be drawn twice, and a router's routes have names that differ.
         named = [block.configure(name=f"route{number}") for number, block in enumerate(drawn)]
         return router("router", routes=named, select=_remainder(named))

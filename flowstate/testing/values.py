@@ -19,7 +19,18 @@ import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import PurePath
-from typing import Annotated, Any, Literal, NewType, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NewType,
+    NotRequired,
+    Required,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from hypothesis import reject
@@ -228,11 +239,13 @@ class _Reading:
 
     def _typed_dict(self, cls: Any) -> Values:
         hints = get_type_hints(cls, include_extras=True)
-        needed: frozenset[str] = cls.__required_keys__
-        return st.fixed_dictionaries(
-            {name: self.of(hint) for name, hint in hints.items() if name in needed},
-            optional={name: self.of(hint) for name, hint in hints.items() if name not in needed},
-        )
+        fields: dict[bool, dict[str, Values]] = {True: {}, False: {}}
+        for name, hint in hints.items():
+            # Said by the hint itself, which the class can't see where annotations are texts.
+            said = get_origin(hint)
+            needed = said is Required or (said is not NotRequired and name in cls.__required_keys__)
+            fields[needed][name] = self.of(hint)
+        return st.fixed_dictionaries(fields[True], optional=fields[False])
 
 
 def _anything() -> Values:

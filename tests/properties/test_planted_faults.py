@@ -71,6 +71,7 @@ def _side_chains_are_left(patch: pytest.MonkeyPatch) -> None:
 
     async def leave(self: SideChains, *error: Any) -> None:
         group = self._group
+        assert group is not None
         group.cancel_scope.cancel()
         await group.__aexit__(None, None, None)
 
