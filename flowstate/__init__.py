@@ -3,7 +3,14 @@ flowstate: flows of typed blocks, some of them real coding agents.
 
 The names below are the library's whole everyday surface. Coding agents are imported from
 ``flowstate.blocks``, tools for tests from ``flowstate.testing``.
+
+What defines flows is loaded here; what plans and runs them when it is first asked for, since that
+is more than half of what importing everything costs.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from flowstate.context import Cell as Cell
 from flowstate.context import Context as Context
@@ -36,17 +43,19 @@ from flowstate.define.uses import org_state as org_state
 from flowstate.define.uses import request_state as request_state
 from flowstate.define.uses import session_state as session_state
 from flowstate.define.uses import user_state as user_state
-from flowstate.harness.checkout import checkout_for as checkout_for
-from flowstate.harness.environment import harness_env as harness_env
-from flowstate.harness.failure import harness_failure_kind as harness_failure_kind
-from flowstate.harness.handle import HarnessRunHandle as HarnessRunHandle
-from flowstate.harness.handle import HarnessRunInput as HarnessRunInput
 from flowstate.ids import Identity as Identity
-from flowstate.plan.build import Plan as Plan
-from flowstate.plan.build import build_plan as build_plan
-from flowstate.request.run import Run as Run
-from flowstate.request.runtime import Runtime as Runtime
-from flowstate.run.once import run_block as run_block
+
+if TYPE_CHECKING:
+    from flowstate.harness.checkout import checkout_for as checkout_for
+    from flowstate.harness.environment import harness_env as harness_env
+    from flowstate.harness.failure import harness_failure_kind as harness_failure_kind
+    from flowstate.harness.handle import HarnessRunHandle as HarnessRunHandle
+    from flowstate.harness.handle import HarnessRunInput as HarnessRunInput
+    from flowstate.plan.build import Plan as Plan
+    from flowstate.plan.build import build_plan as build_plan
+    from flowstate.request.run import Run as Run
+    from flowstate.request.runtime import Runtime as Runtime
+    from flowstate.run.once import run_block as run_block
 
 __all__ = [
     "Action",
@@ -92,3 +101,30 @@ __all__ = [
     "session_state",
     "user_state",
 ]
+
+if not TYPE_CHECKING:
+    # Hidden from checkers, to which it would make every name one that exists.
+    _LATER = {
+        "HarnessRunHandle": "flowstate.harness.handle",
+        "HarnessRunInput": "flowstate.harness.handle",
+        "Plan": "flowstate.plan.build",
+        "Run": "flowstate.request.run",
+        "Runtime": "flowstate.request.runtime",
+        "build_plan": "flowstate.plan.build",
+        "checkout_for": "flowstate.harness.checkout",
+        "harness_env": "flowstate.harness.environment",
+        "harness_failure_kind": "flowstate.harness.failure",
+        "run_block": "flowstate.run.once",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(_LATER[name]), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LATER})

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-OURS_AND_THE_CORES = {"anyio", "flowstate", "pydantic"}
-"""structlog is loaded when the first line is logged: it looks for rich, and loads that too."""
+OURS_AND_THE_CORES = {"flowstate", "pydantic"}
+"""anyio comes with the Runtime, structlog with the first log line (it looks for rich)."""
 
 NEVER = {
     "a vendor": {"claude_agent_sdk", "mcp", "openai", "anthropic", "cursor_sdk", "acp"},
@@ -55,3 +55,25 @@ def test_every_third_party_module_is_a_declared_dependency(loaded: set[str]) -> 
     built = {name for name in loaded if name.startswith(("__editable__", "_sysconfigdata"))}
     known = OURS_AND_THE_CORES | brought | optional | built | sys.stdlib_module_names
     assert loaded - known == set()
+
+
+def test_what_runs_flows_is_loaded_when_it_is_asked_for() -> None:
+    """Defining flows loads no scheduler; the first use of Runtime does, and only the core's own."""
+    code = (
+        "import flowstate, sys; early = 'flowstate.run.scheduler' in sys.modules; "
+        "flowstate.Runtime; print(early, 'flowstate.run.scheduler' in sys.modules, "
+        "sorted({'structlog', 'networkx', 'sqlalchemy', 'trio', 'rich'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False True []"
+
+
+def test_a_name_that_does_not_exist_is_no_attribute() -> None:
+    """A typo is told as of any module, also for what is loaded late."""
+    import flowstate
+
+    assert set(flowstate.__all__) <= set(dir(flowstate))
+    with pytest.raises(AttributeError, match="no attribute 'Runtme'"):
+        _ = flowstate.Runtme  # type: ignore[attr-defined]

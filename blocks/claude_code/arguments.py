@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, final
 
@@ -40,6 +40,8 @@ class Resolved:
     conversation: str | None = None
     """The conversation to continue."""
     sandbox: Mapping[str, Any] | None = None
+    mcp_tools: tuple[str, ...] | None = None
+    """The names of the tools that this process serves; None where the author said nothing."""
 
 
 def sdk_arguments(
@@ -59,7 +61,7 @@ def sdk_arguments(
         "resume": resolved.conversation,
         "system_prompt": prompt,
         "permission_mode": settings.permission_mode,
-        "allowed_tools": allowed_tools(settings),
+        "allowed_tools": allowed_tools(settings, resolved.mcp_tools or ()),
         "disallowed_tools": list(settings.disallowed_tools),
         "sandbox": sandbox_settings(resolved.sandbox),
         "max_turns": settings.max_turns,
@@ -83,18 +85,24 @@ def sdk_arguments(
         sources = SOURCES
     if sources is not None:
         arguments["setting_sources"] = list(sources)
-    if settings.settings is not None:
-        arguments["settings"] = json.dumps(settings.settings)
+    layer = settings.settings
+    if resolved.mcp_tools is not None:
+        # Set, even to nothing, they are all: no servers from files, plugins or the account.
+        arguments["strict_mcp_config"] = True
+        layer = {**(layer or {}), "disableClaudeAiConnectors": True}
+    if layer is not None:
+        arguments["settings"] = json.dumps(layer)
     return arguments
 
 
-def allowed_tools(settings: AgentSettings) -> list[str]:
+def allowed_tools(settings: AgentSettings, served: Sequence[str] = ()) -> list[str]:
     """
-    The author's list, with the to-do tools and, under bypass, the search tools added to it.
+    The author's list, with the tools that this process serves, the to-do tools and, under bypass,
+    the search tools added to it.
 
     A tool that the author disallows isn't added.
     """
-    added: tuple[str, ...] = TASK_TOOLS
+    added: tuple[str, ...] = (*served, *TASK_TOOLS)
     if settings.permission_mode == "bypassPermissions":
         added += SEARCH_TOOLS
     listed = list(settings.allowed_tools)

@@ -273,6 +273,9 @@ class Calls:
         call.in_background |= launched
         if call.in_background and not heard.is_error:
             return []
+        if heard.is_error and self._held:
+            # It was stopped with the turn, for a call that waits: maybe one of its own.
+            return self._end_agent(call, "incomplete")
         if heard.is_error:
             return self._end_agent(call, "failed", _words(heard.output))
         return self._end_agent(call, "completed")

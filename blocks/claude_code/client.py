@@ -13,6 +13,7 @@ queue. The owner knows nothing of items and state, and of what is heard only whe
 
 from __future__ import annotations
 
+import contextlib
 import math
 import signal
 import uuid
@@ -23,9 +24,10 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from flowstate.blocks.claude_code.heard import Heard
+from flowstate.blocks.claude_code.heard import Heard, SessionHeard, Took
 from flowstate.blocks.claude_code.hearing import hear
 from flowstate.blocks.claude_code.sdk import Sdk
+from flowstate.blocks.claude_code.steering import Line, Lines
 from flowstate.blocks.claude_code.stopping import (
     FINISH_SECONDS,
     Patience,
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 60.0
 """How long Claude Code may take to start; eight at once on two cores took 14 seconds."""
 
+
+LINE_SECONDS = 10.0
+"""How often a line that was sent is looked after; idle agents begin on one within milliseconds."""
 
 LAST_WORDS_SECONDS = 0.1
 """How long to go on reading the standard error of a process that has died."""
@@ -85,6 +90,8 @@ class ClientOwner:
         self.report = StopReport()
         self._prompt_id = str(uuid.uuid4())
         self.watch = RunWatch(self._prompt_id)
+        self.lines = Lines(self._hush_if_over)
+        """Further lines for the agent. While one is open the run isn't over."""
         self.done = anyio.Event()
         """Set when the process and both tasks have ended."""
         self._sdk = sdk
@@ -101,6 +108,8 @@ class ClientOwner:
         self._leaving = anyio.Event()
         self._hurried = anyio.Event()
         self._quiet = anyio.Event()
+        self._turn = anyio.Event()
+        """Set when a turn begins; a new one for each."""
         self._told_over = False
         self._leaving_since: float | None = None
 
@@ -132,6 +141,7 @@ class ClientOwner:
 
     def finish(self) -> None:
         """The run is over: let the process exit by itself."""
+        self.lines.close()
         if self._leaving_since is None:
             self._leaving_since = anyio.current_time()
             self._leaving.set()
@@ -158,6 +168,7 @@ class ClientOwner:
                 if self._process is not None:
                     self._process.close()
                 self._send.close()
+                self.lines.end()
                 self.done.set()
 
     def __repr__(self) -> str:
@@ -196,11 +207,13 @@ class ClientOwner:
             await self._sweep()
             return
         await self._ask(self._client)
+        tasks.start_soon(self._carry, self._client, tasks)
         await self._leaving.wait()
         if self.failure is not None:
             # The last words of a process that died may still be on their way.
             await anyio.sleep(LAST_WORDS_SECONDS)
-        going = self.report.begun and self.failure is None and not self.watch.over
+        over = self.watch.over and not self.lines.pending
+        going = self.report.begun and self.failure is None and not over
         await wind_down(
             self, self.report, self._patience, interrupt=going and self._hurried.is_set()
         )
@@ -217,28 +230,38 @@ class ClientOwner:
             return
         self.report.begun = True
         try:
-            await client.query(self._message())
+            await client.query(_message(self._prompt, self._prompt_id))
         except Exception as error:
             self._fail(error)
             self._hush()
 
-    async def _message(self) -> AsyncIterator[dict[str, Any]]:
-        """The prompt, with an id by which the turn that takes it in is told from others."""
-        yield {
-            "type": "user",
-            "message": {"role": "user", "content": self._prompt},
-            "parent_tool_use_id": None,
-            "uuid": self._prompt_id,
-        }
+    async def _carry(self, client: ClaudeSDKClient, tasks: TaskGroup) -> None:
+        """Write the lines that are sent, one after the other and each whole."""
+        while (line := await self.lines.next_to_write()) is not None:
+            try:
+                await client.query(_message(line.text, line.id))
+            except Exception as error:
+                self._fail(error)
+                self._hush()
+                return
+            tasks.start_soon(self._look_after, line)
+
+    async def _look_after(self, line: Line) -> None:
+        # A line that comes too late for a turn begins another. Should there ever be a release that
+        # drops one, the run must not wait for it for ever.
+        while not line.decided.is_set():
+            with anyio.move_on_after(LINE_SECONDS):
+                await line.decided.wait()
+            if self.watch.over:
+                self.lines.refuse(line)
 
     async def _listen(self, client: ClaudeSDKClient, listened: anyio.Event) -> None:
         try:
             async for message in client.receive_messages():
                 for heard in hear(message):
-                    self.watch.note(heard)
+                    self._note(heard)
                     self._send.send_nowait(heard)
-                if self.watch.over:
-                    self._hush()
+                self._hush_if_over()
         except anyio.ClosedResourceError:
             # Disconnected with messages unread; nobody waits for them any more.
             pass
@@ -246,7 +269,18 @@ class ClientOwner:
             self._fail(error)
         finally:
             self._hush()
+            self.lines.end()
             listened.set()
+
+    def _note(self, heard: Heard) -> None:
+        self.watch.note(heard)
+        match heard:
+            case Took(uuids=uuids):
+                self.lines.took(uuids)
+            case SessionHeard():
+                self._turn.set()
+            case _:
+                pass
 
     async def _enforce(self) -> None:
         with anyio.move_on_after(self._connect_seconds):
@@ -282,9 +316,16 @@ class ClientOwner:
         if self.failure is None:
             self.failure = error
 
+    def _hush_if_over(self) -> None:
+        # Once it is being stopped, the run doesn't wait for a line any more.
+        if self.watch.over and (self._hurried.is_set() or not self.lines.pending):
+            self._hush()
+
     def _hush(self) -> None:
         """Wake whoever waits for more: the run is over, or nothing more will come."""
+        self.lines.close()
         self._quiet.set()
+        self._turn.set()
         if not self._told_over:
             self._told_over = True
             self._send.send_nowait(None)
@@ -298,11 +339,21 @@ class ClientOwner:
     async def interrupt(self) -> None:
         """Break the turn off."""
         assert self._client is not None
+        self._turn = anyio.Event()
         await self._client.interrupt()
 
     async def settle(self) -> bool:
-        """Wait until the agent is idle, or nothing more will come of it."""
-        await self._quiet.wait()
+        """
+        Wait until the agent is idle, or nothing more will come of it.
+
+        A turn that was broken off can be followed by another: one for a line that was waiting, or
+        for the end of a sub-agent. That is broken off as well.
+        """
+        while not self._quiet.is_set():
+            await self._turn.wait()
+            if not self._quiet.is_set():
+                with contextlib.suppress(Exception):
+                    await self.interrupt()
         return self.watch.over
 
     async def end_background(self) -> None:
@@ -326,3 +377,13 @@ class ClientOwner:
         if self._process is not None:
             return self._process.signal(number)
         return bool(await anyio.to_thread.run_sync(signal_marked, self._run_id, number))
+
+
+async def _message(text: str, message_id: str) -> AsyncIterator[dict[str, Any]]:
+    """A user's message, with an id by which the turn that takes it in is told from others."""
+    yield {
+        "type": "user",
+        "message": {"role": "user", "content": text},
+        "parent_tool_use_id": None,
+        "uuid": message_id,
+    }

@@ -15,13 +15,21 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, final, get_args
 
 from flowstate.blocks.claude_code.approval import OnToolApproval
-from flowstate.blocks.claude_code.conversation import OnSession, Resume
+from flowstate.blocks.claude_code.conversation import OnSession, Resume, check_provider
 from flowstate.blocks.claude_code.environment import RESERVED
+from flowstate.blocks.claude_code.mcp_tools import (
+    McpServers,
+    McpToolsResolver,
+    check_alone,
+    checked_servers,
+)
 from flowstate.context import Context
 from flowstate.define.block import BlockOptions
 from flowstate.errors import DefinitionError
+from flowstate.harness.binding import BindingProvider
 from flowstate.harness.effect import MessageActivity, ToolActivity
 from flowstate.harness.environment import check_variable
+from flowstate.harness.steering import OnSteerable
 from flowstate.harness.usage import HarnessUsageHook
 
 if TYPE_CHECKING:
@@ -75,6 +83,8 @@ class ClaudeCodeOptions(BlockOptions, total=False):
     """A settings layer above all files, in the shape of Claude Code's ``settings.json``."""
     sandbox: Sandbox | SandboxResolver | None
     """Claude Code's sandbox settings. Enabled, a run without a working sandbox is refused."""
+    mcp_tools: McpServers | McpToolsResolver | None
+    """Tools of this process, by server; given, even ``{}``, they are all the MCP tools of a run."""
     max_turns: int | None
     max_budget_usd: float | None
     agents: Mapping[str, AgentDefinition] | None
@@ -94,6 +104,8 @@ class ClaudeCodeOptions(BlockOptions, total=False):
     """Detached only: which conversation to continue, or None for a fresh one."""
     on_session: OnSession | None
     """Detached only: awaited once, as soon as the agent has named its conversation."""
+    provider: BindingProvider[Any] | None
+    """In session only: what ties runs to conversations; None: ``SdkAgentRuns`` in its state."""
     on_errored: OnErrored | None
     """After the run has raised or was cancelled; never for what the agent itself reports."""
     on_activity: OnActivity | None
@@ -101,7 +113,9 @@ class ClaudeCodeOptions(BlockOptions, total=False):
     on_usage: HarnessUsageHook | None
     """Where a limit of the subscription stands, each time Claude Code tells; awaited."""
     on_tool_approval: OnToolApproval | None
-    """Asked about each tool call that nothing else allows or denies."""
+    """Asked about each tool call that nothing else allows or denies; see also ``HeldAnswers``."""
+    on_steerable: OnSteerable | None
+    """Given an offer when the run can take a person's lines; may go on as long as the run does."""
     options: Mapping[str, Any]
     """Further fields of the SDK's ``ClaudeAgentOptions``; none that is decided here."""
 
@@ -122,6 +136,7 @@ class AgentSettings:
     setting_sources: tuple[SettingSource, ...] | None
     settings: Mapping[str, Any] | None
     sandbox: Sandbox | SandboxResolver | None
+    mcp_tools: McpServers | McpToolsResolver | None
     max_turns: int | None
     max_budget_usd: float | None
     agents: Mapping[str, AgentDefinition] | None
@@ -133,10 +148,12 @@ class AgentSettings:
     detached: bool
     resume: Resume | None
     on_session: OnSession | None
+    provider: BindingProvider[Any] | None
     on_errored: OnErrored | None
     on_activity: OnActivity | None
     on_usage: HarnessUsageHook | None
     on_tool_approval: OnToolApproval | None
+    on_steerable: OnSteerable | None
     options: Mapping[str, Any]
 
 
@@ -171,6 +188,7 @@ _OWNED: Mapping[str, str] = {
 
 _FUNCTIONS = (
     *("resume", "on_session", "on_errored", "on_activity", "on_usage", "on_tool_approval"),
+    "on_steerable",
 )
 
 _OWNED_FLAGS = frozenset(
@@ -218,6 +236,7 @@ def split_options(options: ClaudeCodeOptions) -> tuple[AgentSettings, BlockOptio
         setting_sources=_sources(name, given.get("setting_sources")),
         settings=_mapping(name, "settings", given.get("settings")),
         sandbox=_sandbox(name, given.get("sandbox")),
+        mcp_tools=_mcp_tools(name, given),
         max_turns=given.get("max_turns"),
         max_budget_usd=given.get("max_budget_usd"),
         agents=_mapping(name, "agents", given.get("agents")),
@@ -229,16 +248,21 @@ def split_options(options: ClaudeCodeOptions) -> tuple[AgentSettings, BlockOptio
         detached=bool(given.get("detached", False)),
         resume=given.get("resume"),
         on_session=given.get("on_session"),
+        provider=given.get("provider"),
         on_errored=given.get("on_errored"),
         on_activity=given.get("on_activity"),
         on_usage=given.get("on_usage"),
         on_tool_approval=given.get("on_tool_approval"),
+        on_steerable=given.get("on_steerable"),
         options=_rest(name, given.get("options", {})),
     )
     return settings, block
 
 
 def _check_conversation(name: str, given: Mapping[str, Any]) -> None:
+    provider = given.get("provider")
+    if provider is not None:
+        check_provider(name, provider, detached=bool(given.get("detached")))
     if given.get("detached"):
         return
     for option in ("resume", "on_session"):
@@ -339,6 +363,14 @@ def _sources(name: str, value: object) -> tuple[SettingSource, ...] | None:
 
 def _sandbox(name: str, value: object) -> Any:
     return value if callable(value) else _mapping(name, "sandbox", value)
+
+
+def _mcp_tools(name: str, given: Mapping[str, Any]) -> McpServers | McpToolsResolver | None:
+    tools = given.get("mcp_tools")
+    if tools is None:
+        return None
+    check_alone(name, given.get("options") or {})
+    return cast("McpToolsResolver", tools) if callable(tools) else checked_servers(name, tools)
 
 
 def _skills(name: str, value: object) -> tuple[str, ...] | Literal["all"] | None:

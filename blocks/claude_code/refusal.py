@@ -14,7 +14,7 @@ from typing import Any, Final, cast, final
 from flowstate.blocks.claude_code.conversation import AGENT
 from flowstate.blocks.claude_code.errors import ClaudeAgentRunError, SandboxUnavailableError
 from flowstate.errors import HarnessError
-from flowstate.harness.failure import UnknownConversationError
+from flowstate.harness.failure import UnknownConversationError, harness_failure_kind
 
 _UNKNOWN: Final = "No conversation found with session ID"
 _INVALID: Final = "--resume requires a valid session ID"
@@ -90,3 +90,18 @@ def run_error(
     else:
         problem = f"Claude Code can't be heard: {redact(str(failure)) or type(failure).__name__}"
     return ClaudeAgentRunError(problem, exit_code=exit_code, stderr=stderr)
+
+
+def error_item_of(error: Exception, redact: Callable[[str], str]) -> tuple[str, str]:
+    """The code and the message of the error item for an exception."""
+    kind = harness_failure_kind(error)
+    if kind is not None:
+        code = kind.replace("-", "_")
+    elif isinstance(error, SandboxUnavailableError):
+        code = "sandbox_unavailable"
+    else:
+        code = "run_failed"
+    text = redact(str(error))
+    if isinstance(error, HarnessError):
+        return code, text
+    return code, f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -7,20 +7,30 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Awaitable, Mapping
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from flowstate.blocks.claude_code.arguments import Resolved
-from flowstate.blocks.claude_code.conversation import Conversation
+from flowstate.blocks.claude_code.conversation import (
+    Conversation,
+    DetachedConversation,
+    SessionConversation,
+)
 from flowstate.blocks.claude_code.options import AgentSettings
 from flowstate.context import Context
 from flowstate.errors import DefinitionError
 
+if TYPE_CHECKING:
+    from flowstate.blocks.claude_code.mcp_serving import ToolServers
+
 T = TypeVar("T")
 
 
-async def resolve(settings: AgentSettings, conversation: Conversation, ctx: Context) -> Resolved:
+async def resolve(
+    settings: AgentSettings, conversation: Conversation, servers: ToolServers, ctx: Context
+) -> Resolved:
     """
-    What the resolvers say, in this order: cwd, model, the conversation, sandbox.
+    What the resolvers say, in this order: cwd, model, the conversation, sandbox, mcp_tools, which
+    come last since they hold what has to be closed.
 
     Raises:
         DefinitionError: an answer can't be used.
@@ -37,7 +47,19 @@ async def resolve(settings: AgentSettings, conversation: Conversation, ctx: Cont
     sandbox = settings.sandbox
     if callable(sandbox):
         sandbox = _sandbox(settings.name, await awaited(sandbox(ctx)))
-    return Resolved(cwd=directory, model=model, conversation=wanted, sandbox=sandbox)
+    served: tuple[str, ...] | None = None
+    if settings.mcp_tools is not None:
+        served = await servers.open(settings.name, settings.mcp_tools)
+    return Resolved(
+        cwd=directory, model=model, conversation=wanted, sandbox=sandbox, mcp_tools=served
+    )
+
+
+def find_conversation(settings: AgentSettings, ctx: Context) -> Conversation:
+    """Who says which conversation a run continues: the author, or the session's provider."""
+    if settings.detached:
+        return DetachedConversation(settings.resume, settings.on_session, ctx)
+    return SessionConversation(settings.name, ctx, settings.provider)
 
 
 async def awaited(answer: T | Awaitable[T]) -> T:

@@ -29,11 +29,7 @@ from flowstate.blocks.claude_code.arguments import (
     sdk_arguments,
 )
 from flowstate.blocks.claude_code.client import ClientOwner
-from flowstate.blocks.claude_code.conversation import (
-    Conversation,
-    DetachedConversation,
-    SessionConversation,
-)
+from flowstate.blocks.claude_code.conversation import Conversation
 from flowstate.blocks.claude_code.errors import (
     EmptyPromptError,
     MissingDirectoryError,
@@ -41,25 +37,35 @@ from flowstate.blocks.claude_code.errors import (
     SandboxUnavailableError,
 )
 from flowstate.blocks.claude_code.handle import ClaudeCodeHandle
-from flowstate.blocks.claude_code.heard import Heard, SessionHeard, UsageHeard
+from flowstate.blocks.claude_code.heard import Heard, SessionHeard, Took, UsageHeard
+from flowstate.blocks.claude_code.held_calls import HeldCalls
 from flowstate.blocks.claude_code.hook_failure import log_hook_failure
 from flowstate.blocks.claude_code.json_value import text_of
 from flowstate.blocks.claude_code.launch import launch_arguments
-from flowstate.blocks.claude_code.options import CLAUDE_CODE_HARNESS, AgentSettings
-from flowstate.blocks.claude_code.refusal import StderrTail, errors_of, refusal_of, run_error
-from flowstate.blocks.claude_code.resolving import awaited, resolve
+from flowstate.blocks.claude_code.listeners import Listeners
+from flowstate.blocks.claude_code.mcp_serving import ToolServers
+from flowstate.blocks.claude_code.options import AgentSettings
+from flowstate.blocks.claude_code.refusal import (
+    StderrTail,
+    error_item_of,
+    errors_of,
+    refusal_of,
+    run_error,
+)
+from flowstate.blocks.claude_code.resolving import find_conversation, resolve
 from flowstate.blocks.claude_code.sdk import Sdk, load_sdk, option_names
+from flowstate.blocks.claude_code.steering import offer_lines
 from flowstate.blocks.claude_code.stopping import sheltered
 from flowstate.blocks.claude_code.translator import Translator
+from flowstate.blocks.claude_code.waiting_call import WaitingCall
 from flowstate.context import Context
 from flowstate.errors import DefinitionError, HarnessError
 from flowstate.harness.effect import Effect, MessageActivity, SessionNamed, ToolActivity
 from flowstate.harness.environment import Redactor
-from flowstate.harness.failure import UnknownConversationError, harness_failure_kind
+from flowstate.harness.failure import UnknownConversationError
 from flowstate.harness.handle import HarnessCost, HarnessRunInput
 from flowstate.harness.joiner import Joiner
 from flowstate.harness.launcher import PrivateFiles
-from flowstate.harness.usage import HarnessUsageHook, HarnessUsageReport
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeAgentOptions
@@ -80,6 +86,7 @@ class AgentRun:
         self._prompt = value.prompt
         self._ctx = ctx
         self._joiner = Joiner(ctx)
+        self._listeners = Listeners(settings, ctx)
         self._translator = Translator(
             now=time.monotonic, forward_partial_messages=settings.forward_partial_messages
         )
@@ -89,9 +96,14 @@ class AgentRun:
         self._run_id = uuid.uuid4().hex
         self._resolved = Resolved()
         self._conversation: Conversation | None = None
+        self._servers = ToolServers(ctx, self._redact)
         self._unconfirmed: str | None = None
         self._confirming: anyio.CancelScope | None = None
         self._owner: ClientOwner | None = None
+        self._approvals: Approvals | None = None
+        self._held_calls: HeldCalls | None = None
+        self._held_before: tuple[WaitingCall, ...] | None = None
+        self._offered = settings.on_steerable is None
         self._shown = False
 
     async def run(self) -> ClaudeCodeHandle:
@@ -101,19 +113,29 @@ class AgentRun:
         Raises:
             HarnessError: the start was refused, or the outcome could not be heard.
         """
+        raised: BaseException | None = None
         try:
             return await self._run()
         except Exception as error:
-            self._end(*_told(error, self._redact))
+            raised = error
+            self._end(*error_item_of(error, self._redact))
             await self._after(error)
             raise
         except BaseException as cancellation:
+            raised = cancellation
             reason = self._ctx.cancelled or "cancelled"
             if self._owner is not None and not self._owner.report.transcript_complete:
                 reason += "; the conversation's transcript may lack its last messages"
             self._end("cancelled", reason)
             await sheltered(partial(self._after, cancellation), seconds=AFTER_SECONDS)
             raise
+        finally:
+            try:
+                await self._servers.aclose()
+            finally:
+                if self._conversation is not None:
+                    await self._conversation.release(raised)
+                del raised  # with its traceback it would keep this frame, and the context
 
     # --- before -----------------------------------------------------------------------------
 
@@ -132,17 +154,14 @@ class AgentRun:
                 f"options names {', '.join(unknown)}, which this release of the SDK doesn't know",
                 "Check the names, or the installed version of claude-agent-sdk.",
             )
-        self._conversation = self._find_conversation()
-        self._resolved = await resolve(self._settings, self._conversation, self._ctx)
+        self._conversation = find_conversation(self._settings, self._ctx)
+        self._resolved = await resolve(self._settings, self._conversation, self._servers, self._ctx)
+        if self._settings.on_tool_approval is not None and not self._settings.detached:
+            self._held_calls = HeldCalls(self._ctx, self._resolved.conversation)
+            self._held_before = await self._held_calls.waiting()
         await self._drive(sdk)
         self._raise_unheard()
         return await self._handle()
-
-    def _find_conversation(self) -> Conversation:
-        settings = self._settings
-        if settings.detached:
-            return DetachedConversation(settings.resume, settings.on_session, self._ctx)
-        return SessionConversation(settings.name, self._ctx)
 
     # --- while it runs ----------------------------------------------------------------------
 
@@ -155,10 +174,18 @@ class AgentRun:
                     # The SDK warns that allowed tools aren't asked about. That is what they are
                     # for, and the to-do tools among them are not the author's.
                     warnings.simplefilter("ignore", sdk.CanUseToolShadowedWarning)
-                    approvals = Approvals(self._settings.on_tool_approval, self._ctx, sdk, tasks)
+                    approvals = self._approvals = Approvals(
+                        self._settings.on_tool_approval,
+                        self._ctx,
+                        sdk,
+                        tasks,
+                        waiting=self._held_before,
+                        strike=self._held_calls and self._held_calls.strike,
+                        stop=self._hold,
+                    )
                 owner = self._owner = ClientOwner(
                     sdk=sdk,
-                    build=self._builder(sdk, approvals),
+                    build=self._builder(sdk, approvals, tasks),
                     prompt=self._prompt,
                     run_id=self._run_id,
                 )
@@ -173,6 +200,7 @@ class AgentRun:
                     raised = error
                 finally:
                     owner.stop()
+                    self._servers.stop()
                     if approvals is not None:
                         approvals.close()
                     if self._confirming is not None:
@@ -194,22 +222,38 @@ class AgentRun:
         self._join(self._translator.feed(heard))
         if self._unconfirmed is not None:
             await self._confirm(tasks)
-        if isinstance(heard, UsageHeard) and self._settings.on_usage is not None:
-            await self._tell_usage(heard, self._settings.on_usage)
+        if isinstance(heard, Took):
+            self._offer(tasks)
+        if isinstance(heard, UsageHeard) and self._owner is not None:
+            await self._listeners.usage(
+                heard.window,
+                run_started_at=self._dispatched_at,
+                account_id=text_of(self._owner.account.get("email")),
+            )
 
-    async def _tell_usage(self, heard: UsageHeard, on_usage: HarnessUsageHook) -> None:
-        assert self._owner is not None
-        report = HarnessUsageReport(
-            harness=CLAUDE_CODE_HARNESS,
-            window=heard.window,
-            observed_at=int(time.time() * 1000),
-            run_started_at=self._dispatched_at,
-            account_id=text_of(self._owner.account.get("email")),
-        )
-        try:
-            await awaited(on_usage(report, self._ctx))
-        except Exception as error:
-            log_hook_failure(self._ctx, "on_usage failed", error)
+    def _offer(self, tasks: TaskGroup) -> None:
+        """Offer to take lines, once: when the prompt is seen to be taken, so will lines be."""
+        owner, hook = self._owner, self._settings.on_steerable
+        if self._offered or owner is None or hook is None or not owner.watch.taken:
+            return
+        self._offered = True
+        tasks.start_soon(offer_lines, hook, owner.lines, self._ctx, owner.done)
+
+    def _hold(self, call_id: str | None) -> None:
+        """A call waits for a person: the run stops. A call without an id is known by its result."""
+        self._translator.hold(call_id or "")
+        if self._owner is not None:
+            # Claude Code itself stops only the thread that made the call, maybe a sub-agent's.
+            self._owner.stop()
+
+    @property
+    def _held(self) -> tuple[WaitingCall, ...]:
+        return tuple(self._approvals.held) if self._approvals is not None else ()
+
+    async def _keep_held(self) -> None:
+        conversation = self._translator.session_id or self._resolved.conversation
+        if self._held and self._held_calls is not None and conversation is not None:
+            await self._held_calls.keep(conversation, self._held)
 
     async def _confirm(self, tasks: TaskGroup) -> None:
         """
@@ -251,20 +295,12 @@ class AgentRun:
                 case SessionNamed(session_id=session_id):
                     self._unconfirmed = session_id
                 case MessageActivity() | ToolActivity():
-                    self._tell_activity(effect)
+                    self._listeners.activity(effect)
                 case _:
                     pass
 
-    def _tell_activity(self, activity: MessageActivity | ToolActivity) -> None:
-        if self._settings.on_activity is None:
-            return
-        try:
-            self._settings.on_activity(activity, self._ctx)
-        except Exception as error:
-            log_hook_failure(self._ctx, "on_activity failed", error)
-
     def _builder(
-        self, sdk: Sdk, approvals: Approvals | None
+        self, sdk: Sdk, approvals: Approvals | None, tasks: TaskGroup
     ) -> Callable[[PrivateFiles], ClaudeAgentOptions]:
         settings = self._settings
 
@@ -272,6 +308,8 @@ class AgentRun:
             if self._resolved.cwd is not None and not os.path.isdir(self._resolved.cwd):
                 raise MissingDirectoryError(self._resolved.cwd)
             arguments = sdk_arguments(settings, self._resolved, files)
+            if settings.mcp_tools is not None:
+                arguments["mcp_servers"] = self._servers.sdk_servers(sdk, tasks)
             arguments |= launch_arguments(
                 sdk,
                 files,
@@ -314,17 +352,19 @@ class AgentRun:
         translator = self._translator
         if self._unconfirmed is not None:
             await self._write_conversation()
-        outcome = translator.outcome
+        await self._keep_held()
+        outcome, held = translator.outcome, self._held
         handle = ClaudeCodeHandle(
-            status=outcome.status,
+            status="completed" if held else outcome.status,
             session_id=translator.session_id or self._resolved.conversation,
             dispatched_at=self._dispatched_at,
-            outcome=outcome.outcome,
+            outcome=None if held else outcome.outcome,
             final_message=translator.final_message,
             usage=translator.usage,
             cost=await self._cost(),
-            result_subtype=outcome.result_subtype,
+            result_subtype=None if held else outcome.result_subtype,
             tools_observed=translator.tools_observed,
+            waiting=held,
         )
         self._end(None, None)
         return handle
@@ -356,7 +396,7 @@ class AgentRun:
             # An empty prompt: nothing began, so nothing is shown to end.
             return
         if code is None or reason is None:
-            self._join(self._translator.end())
+            self._join(self._translator.end(held=bool(self._held)))
         else:
             self._join(self._translator.end(reason, code=code))
         self._joiner.close()
@@ -369,27 +409,8 @@ class AgentRun:
                 await self._write_conversation()
             if isinstance(error, UnknownConversationError) and self._conversation and asked:
                 await self._conversation.forget(asked)
+            await self._keep_held()
             await self._note_total()
         except Exception as failure:
             log_hook_failure(self._ctx, "the conversation could not be written down", failure)
-        if self._settings.on_errored is None:
-            return
-        try:
-            await awaited(self._settings.on_errored(error, self._ctx))
-        except Exception as failure:
-            log_hook_failure(self._ctx, "on_errored failed", failure)
-
-
-def _told(error: Exception, redact: Callable[[str], str]) -> tuple[str, str]:
-    """The code and the message of the error item for an exception."""
-    kind = harness_failure_kind(error)
-    if kind is not None:
-        code = kind.replace("-", "_")
-    elif isinstance(error, SandboxUnavailableError):
-        code = "sandbox_unavailable"
-    else:
-        code = "run_failed"
-    text = redact(str(error))
-    if isinstance(error, HarnessError):
-        return code, text
-    return code, f"{type(error).__name__}: {text}" if text else type(error).__name__
+        await self._listeners.errored(error)

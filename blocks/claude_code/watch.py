@@ -41,7 +41,8 @@ class RunWatch:
         self.state: str | None = None
         """The state that Claude Code told last: ``running``, ``idle``, …; None if it told none."""
         self._prompt_id = prompt_id
-        self._taken = False
+        self.taken = False
+        """Whether Claude Code has said that it took the prompt in."""
         self._turn_open = False
         self._tasks: dict[str, str | None] = {}
 
@@ -51,11 +52,11 @@ class RunWatch:
             case ResultHeard(is_error=is_error):
                 # Releases that don't tell what they took in: a turn in which nothing was said was
                 # not the prompt's, unless it failed.
-                if self._taken or self._turn_open or is_error:
+                if self.taken or self._turn_open or is_error:
                     self.answers += 1
                 self._turn_open = False
             case Took(uuids=uuids):
-                self._taken = self._taken or self._prompt_id in uuids
+                self.taken = self.taken or self._prompt_id in uuids
             case StateHeard(state=state):
                 self.state = state
             case AssistantHeard(parent=None) | StreamStarted(parent=None):

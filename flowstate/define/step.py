@@ -2,6 +2,7 @@
 The steps of a sequencer, as data: one frozen value a kind, nothing that runs.
 
 ``plan`` reads them, ``run`` never sees them. A step that may be left out carries its condition.
+Steps compare by identity, as blocks do, and ``described`` shows them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ ItemCondition: TypeAlias = Callable[[Sequence[Item]], bool]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RunStep:
     """``step`` and ``step_if``: the block's output becomes the running value."""
 
@@ -30,7 +31,7 @@ class RunStep:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class MapStep:
     """``map``: a pure function of the running value."""
 
@@ -38,7 +39,7 @@ class MapStep:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class TapStep:
     """``tap`` and ``tap_if``: awaited, the running value stays."""
 
@@ -48,7 +49,7 @@ class TapStep:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ParallelStep:
     """``parallel`` and ``step_all``: the same value to every branch, all results together."""
 
@@ -60,7 +61,7 @@ class ParallelStep:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class FirstStep:
     """``step_any`` (one after the other) and ``race`` (at once): the first success."""
 
@@ -69,7 +70,7 @@ class FirstStep:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ForEachStep:
     """``for_each``: the block on every entry of the running value, results in order."""
 
@@ -79,7 +80,7 @@ class ForEachStep:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class LoopStep:
     """``do_until`` and ``do_while``: the body first, then the condition."""
 
@@ -93,7 +94,7 @@ class LoopStep:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class BranchStep:
     """``branch``: the first arm whose condition holds."""
 
@@ -102,7 +103,7 @@ class BranchStep:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RescueStep:
     """``rescue``: covers every step before it."""
 
@@ -111,7 +112,7 @@ class RescueStep:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ExitIfStep:
     """``exit_if``: leaves this sequencer with the running value."""
 
@@ -119,7 +120,7 @@ class ExitIfStep:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ThrowIfStep:
     """``throw_if``: raises ``error(value)``, or ``error`` if it is an exception."""
 
@@ -128,7 +129,7 @@ class ThrowIfStep:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SideChainStep:
     """``side_chain``, ``side_chain_if`` and ``for_each_side_chain``: begun, not waited for."""
 
@@ -140,7 +141,7 @@ class SideChainStep:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class WaitStep:
     """``wait_for_side_chains``: until those this sequencer began have ended."""
 
@@ -149,7 +150,7 @@ class WaitStep:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class WaitConditionStep:
     """``wait_for_condition``: until the request's items meet a condition."""
 
@@ -159,7 +160,7 @@ class WaitConditionStep:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class LoopBackStep:
     """``loop_back``: from here back to the step of that name, while the condition holds."""
 

@@ -133,10 +133,26 @@ class ClaudeAgentOptions:
     setting_sources: list[str] | None = None
     settings: str | None = None
     strict_mcp_config: bool = False
+    mcp_servers: Any = None
     cli_path: Any = None
     stderr: Any = None
     can_use_tool: Any = None
     fallback_model: str | None = None
+
+
+@dataclass
+class SdkMcpTool:
+    """As the SDK's; a test calls its ``handler`` in the agent's place."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    handler: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+def create_sdk_mcp_server(name: str, *, tools: list[SdkMcpTool]) -> dict[str, SdkMcpTool]:
+    """Not as the SDK's: a server is just its tools by name."""
+    return {tool.name: tool for tool in tools}
 
 
 @dataclass
@@ -147,6 +163,7 @@ class PermissionResultAllow:
 @dataclass
 class PermissionResultDeny:
     message: str = ""
+    interrupt: bool = False
 
 
 @dataclass
@@ -168,6 +185,8 @@ class Client:
         self.calls: list[str] = []
         self.interrupted = anyio.Event()
         self.prompt_id: str | None = None
+        self.line_ids: list[str] = []
+        """The ids of what was sent after the prompt."""
         self._send, self._receive = anyio.create_memory_object_stream[Any](math.inf)
         sdk.clients.append(self)
 
@@ -189,9 +208,12 @@ class Client:
 
     async def query(self, prompt: AsyncIterator[dict[str, Any]]) -> None:
         async for message in prompt:
-            self.prompt_id = message["uuid"]
             self.calls.append(f"query {message['message']['content']}")
-        self._send.send_nowait("begin")
+            if self.prompt_id is None:
+                self.prompt_id = message["uuid"]
+                self._send.send_nowait("begin")
+            else:
+                self.line_ids.append(message["uuid"])
 
     async def receive_messages(self) -> Any:
         try:
@@ -252,6 +274,8 @@ class FakeSdk(ModuleType):
         self.ClaudeAgentOptions = ClaudeAgentOptions
         self.ResultError = ResultError
         self.CanUseToolShadowedWarning = CanUseToolShadowedWarning
+        self.SdkMcpTool = SdkMcpTool
+        self.create_sdk_mcp_server = create_sdk_mcp_server
         self.PermissionResultAllow = PermissionResultAllow
         self.PermissionResultDeny = PermissionResultDeny
         self.ClaudeSDKClient = lambda options: Client(self, options)

@@ -701,7 +701,7 @@ async def test_the_hook_decides_about_calls(monkeypatch: pytest.MonkeyPatch) -> 
     assert [vars(answer) for answer in answers] == [
         {"updated_input": None},
         {"updated_input": {"path": "b"}},
-        {"message": "no shell"},
+        {"message": "no shell", "interrupt": False},
     ]
     assert [s.text for s in ctx.contents("status")] == [
         "Approved Write",
@@ -724,7 +724,7 @@ async def test_a_hook_that_fails_denies(monkeypatch: pytest.MonkeyPatch, wrong: 
     handle = await _run(on_tool_approval=decide)
 
     assert handle.status == "completed"
-    assert [vars(answer) for answer in answers] == [{"message": "The call could not be approved."}]
+    assert [answer.message for answer in answers] == ["The call could not be approved."]
 
 
 async def test_a_cancel_while_a_call_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -740,4 +740,4 @@ async def test_a_cancel_while_a_call_waits(monkeypatch: pytest.MonkeyPatch) -> N
     fake_sdk(monkeypatch, running(), init(), _asking(answers))
     await _cancelled(FakeContext(), lambda: asked, detached=True, on_tool_approval=decide)
 
-    assert [vars(answer) for answer in answers] == [{"message": "The run is ending."}]
+    assert [answer.message for answer in answers] == ["The run is ending."]

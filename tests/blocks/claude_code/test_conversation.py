@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import anyio
+import anyio.lowlevel
 import pytest
 
+from flowstate.blocks.claude_code import conversation as conversation_module
 from flowstate.blocks.claude_code.conversation import (
     KEPT_RUNS,
     DetachedConversation,
     SdkAgentRun,
     SdkAgentRuns,
+    SessionBinding,
+    SessionBindings,
     SessionConversation,
     checked_id,
 )
@@ -25,6 +30,13 @@ TWO = "aaaaaaaa-2222-4333-8444-555555555555"
 def _ctx(session: FakeScope | None = None, request_id: str = "req_1") -> Context:
     scope = session or FakeScope("s1", (SdkAgentRuns,))
     return FakeContext(scope, request_id).as_context()
+
+
+async def _named(agent: str, ctx: Context, session_id: str) -> None:
+    """A run of an agent that turned out to be in this conversation."""
+    conversation = SessionConversation(agent, ctx)
+    await conversation.wanted()
+    await conversation.confirm(session_id)
 
 
 @pytest.mark.parametrize("nothing", [None, ""])
@@ -49,7 +61,7 @@ async def test_a_session_continues_the_last_run_of_the_same_agent() -> None:
     first = SessionConversation("coder", _ctx(session))
     assert await first.wanted() is None
     await first.confirm(ONE)
-    await SessionConversation("reviewer", _ctx(session)).confirm(TWO)
+    await _named("reviewer", _ctx(session), TWO)
 
     assert await SessionConversation("coder", _ctx(session)).wanted() == ONE
     assert await SessionConversation("reviewer", _ctx(session)).wanted() == TWO
@@ -59,7 +71,7 @@ async def test_a_session_continues_the_last_run_of_the_same_agent() -> None:
 async def test_the_state_has_the_documented_shape() -> None:
     """A list of runs, oldest first, readable by anyone who has the session."""
     ctx = _ctx(request_id="req_7")
-    await SessionConversation("coder", ctx).confirm(ONE)
+    await _named("coder", ctx, ONE)
 
     runs = await ctx.session[SdkAgentRuns].get()
     assert runs.model_dump(mode="json", by_alias=True) == {
@@ -71,7 +83,8 @@ async def test_the_state_has_the_documented_shape() -> None:
                 "path": "turn/agent",
                 "costTotalUsd": None,
             }
-        ]
+        ],
+        "waiting": [],
     }
 
 
@@ -79,8 +92,10 @@ async def test_a_conversation_that_is_gone_is_not_asked_for_again() -> None:
     """Forgetting takes all its runs out, so the next run falls back or starts afresh."""
     session = FakeScope("s1", (SdkAgentRuns,))
     for session_id in (ONE, TWO, TWO):
-        await SessionConversation("coder", _ctx(session)).confirm(session_id)
-    await SessionConversation("coder", _ctx(session)).forget(TWO)
+        await _named("coder", _ctx(session), session_id)
+    last = SessionConversation("coder", _ctx(session))
+    await last.wanted()
+    await last.forget(TWO)
 
     assert await SessionConversation("coder", _ctx(session)).wanted() == ONE
 
@@ -143,3 +158,95 @@ async def test_detached_the_author_decides() -> None:
     assert await neither.wanted() is None
     await neither.confirm(ONE)
     await neither.forget(ONE)
+    await neither.release(None)
+
+
+class Connections:
+    """A provider that keeps something heavier behind the session's own continuity."""
+
+    def __init__(self, *, failing: bool = False, endless: bool = False) -> None:
+        self.told: list[object] = []
+        self._thin = SessionBindings()
+        self._failing = failing
+        self._endless = endless
+
+    async def resolve(self, ctx: Context, *, agent: str) -> SessionBinding:
+        self.told.append(("resolve", agent))
+        return await self._thin.resolve(ctx, agent=agent)
+
+    async def release(self, binding: SessionBinding, error: BaseException | None) -> None:
+        self.told.append(("release", binding.conversation_id, error))
+        if self._endless:
+            await anyio.sleep_forever()
+        await anyio.lowlevel.checkpoint()
+        self.told.append("released")
+        if self._failing:
+            raise OSError("it was gone already")
+
+
+async def test_a_provider_takes_the_place_of_the_thin_one() -> None:
+    """It is asked for the binding, and lets go of it once, with what the run raised."""
+    provider = Connections()
+    session = FakeScope("s1", (SdkAgentRuns,))
+    await _named("coder", _ctx(session), ONE)
+    conversation = SessionConversation("coder", _ctx(session), provider)
+    error = ValueError("x")
+
+    assert await conversation.wanted() == ONE
+    await conversation.release(error)
+    await conversation.release(None)
+
+    assert provider.told == [("resolve", "coder"), ("release", ONE, error), "released"]
+
+
+async def test_a_binding_is_released_although_the_run_is_cancelled() -> None:
+    """No cancel reaches the provider while it lets go."""
+    provider = Connections()
+    conversation = SessionConversation("coder", _ctx(), provider)
+    await conversation.wanted()
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await conversation.release(None)
+
+    assert provider.told[-1] == "released"
+
+
+async def test_a_provider_that_fails_to_let_go_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it raises is logged, and one that never comes back is left after a while."""
+    monkeypatch.setattr(conversation_module, "RELEASE_SECONDS", 0.05)
+    for provider, event in (
+        (Connections(failing=True), "the conversation could not be released"),
+        (Connections(endless=True), "the conversation was not released in time"),
+    ):
+        ctx = FakeContext(FakeScope("s1", (SdkAgentRuns,)))
+        conversation = SessionConversation("coder", ctx.as_context(), provider)
+        await conversation.wanted()
+        with anyio.fail_after(10):
+            await conversation.release(None)
+
+        assert [call.kwargs["event"] for call in ctx.logger.calls] == [event]
+
+
+async def test_a_binding_s_id_is_checked_whoever_provides_it() -> None:
+    """A provider's mistake doesn't reach Claude Code either, and its binding is released."""
+
+    class Titles:
+        def __init__(self) -> None:
+            self.released = 0
+
+        async def resolve(self, ctx: Context, *, agent: str) -> SessionBinding:
+            run = SdkAgentRun(agent=agent, session_id="a title", request_id="r", path="p")
+            return SessionBinding(agent, ctx, run)
+
+        async def release(self, binding: SessionBinding, error: BaseException | None) -> None:
+            self.released += 1
+
+    provider = Titles()
+    conversation = SessionConversation("coder", _ctx(), provider)
+    with pytest.raises(UnknownConversationError):
+        await conversation.wanted()
+    await conversation.release(None)
+
+    assert provider.released == 1
