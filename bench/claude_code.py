@@ -22,12 +22,10 @@ import asyncio
 import gc
 import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -153,7 +151,7 @@ async def eight(env: Mapping[str, str]) -> dict[str, float]:
 
     async with Runtime((flow := Flow(env)).flow) as runtime:
         await flow.run(runtime, "warm up")
-        asyncio.Handle._run = timed  # type: ignore[method-assign]
+        asyncio.Handle._run = timed  # type: ignore[method-assign, assignment]
         watcher = asyncio.create_task(watch())
         async with anyio.create_task_group() as tasks:
             for number in range(AT_ONCE):

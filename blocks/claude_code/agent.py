@@ -28,6 +28,10 @@ def claude_code_agent(
     conversation that an agent of this name had there, and writes down the one it is in.
     ``detached=True`` declares and continues nothing; see ``resume`` and ``on_session``.
 
+    A tool call that ``on_tool_approval`` holds for a person ends the run without an error; the
+    handle's ``waiting`` names it, and the next run in the conversation decides it. A person's lines
+    reach a turn that is running through ``on_steerable``.
+
     Args:
         options: see ``ClaudeCodeOptions``; all may be left out.
 

@@ -155,10 +155,7 @@ class Approvals:
             )
         )
         if self.held:
-            # The run is stopping: the agent may make this call again when it goes on.
-            question.decision = HoldTool()
-            if self._stop is not None:
-                self._stop(context.tool_use_id)
+            question.decision = self._left_undone(context.tool_use_id)
         elif not self._closed:
             self._open.append(question)
             self._tasks.start_soon(self._ask, question)
@@ -196,9 +193,9 @@ class Approvals:
                 decision = await answer if inspect.isawaitable(answer) else answer
                 if not isinstance(decision, AllowTool | DenyTool | HoldTool):
                     raise TypeError(f"on_tool_approval returned {decision!r}")
-                if self.held:
-                    # Another call was held meanwhile, and the run is stopping.
-                    decision = HoldTool()
+                if self.held and isinstance(decision, AllowTool):
+                    question.decision = self._left_undone(question.request.call_id)
+                    return
                 await self._note(decision, question.request)
                 question.decision = decision
                 self._show(decision, name)
@@ -212,6 +209,15 @@ class Approvals:
 
     def _held_before(self, name: str, input: Mapping[str, Any]) -> bool | None:
         return None if self._waiting is None else fingerprint_of(name, input) in self._waiting
+
+    def _left_undone(self, call_id: str | None) -> HoldTool:
+        """
+        The run is stopping for another call. This one doesn't run, and nobody has to decide it: the
+        agent may make it again when it goes on.
+        """
+        if self._stop is not None:
+            self._stop(call_id)
+        return HoldTool()
 
     async def _note(self, decision: ToolDecision, request: ToolApprovalRequest) -> None:
         if isinstance(decision, HoldTool):

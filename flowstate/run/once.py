@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar, final
+from typing import Any, TypeVar, cast, final
 
 import anyio
+import anyio.lowlevel
 
 from flowstate.define.block import Block
 from flowstate.define.uses import StateDeclaration
@@ -127,7 +130,7 @@ class _Lone:
         self._clock = clock or _epoch_ms
         self._ids = ids
         self._events: list[ItemEvent] = []
-        self._more: anyio.Event | None = None
+        self._more: _Bell | None = None
 
     def make_book(self) -> ItemBook:
         return ItemBook(self.request_id, clock=self._clock, ids=self._ids, emit=self._put)
@@ -144,18 +147,45 @@ class _Lone:
     async def after(self, position: int) -> list[ItemEvent]:
         """The events after this many, waiting for one."""
         while len(self._events) <= position:
-            if self._more is None:
-                self._more = anyio.Event()
-            await self._more.wait()
+            more = self._more
+            if more is None:
+                more = self._more = _Bell()
+            # A put between the look at the events and the hanging up of the bell rang another.
+            if len(self._events) <= position:
+                await more.event.wait()
         return self._events[position:]
 
     def _put(self, event: ItemEvent) -> None:
         self._events.append(event)
         if self._emit is not None:
             self._emit(event)
-        if self._more is not None:
-            self._more.set()
-            self._more = None
+        more, self._more = self._more, None
+        if more is not None:
+            more.ring()
+
+
+@final
+class _Bell:
+    """An event that any thread may set: items are made in worker threads too."""
+
+    __slots__ = ("_soon", "_thread", "event")
+
+    def __init__(self) -> None:
+        self.event = anyio.Event()
+        self._thread = threading.get_ident()
+        native = cast("Any", anyio.lowlevel.current_token().native_token)
+        self._soon: Callable[..., object] = (
+            getattr(native, "run_sync_soon", None) or native.call_soon_threadsafe
+        )
+
+    def ring(self) -> None:
+        """Set the event."""
+        if threading.get_ident() == self._thread:
+            self.event.set()
+        else:
+            # Without its loop nobody waits any more; the thread was left behind.
+            with contextlib.suppress(RuntimeError):
+                self._soon(self.event.set)
 
 
 @final

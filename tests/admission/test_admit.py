@@ -60,9 +60,9 @@ async def test_the_turn_of_an_empty_key_is_ones_own_at_once() -> None:
 
 
 async def test_who_waits_is_told_whom_it_waits_behind_each_time_that_changes() -> None:
-    """First the request just ahead; another when that one is gone."""
+    """Woken because somebody further ahead is gone, it has nothing new to tell."""
     lease = MemoryLease()
-    a, b, c = [await place_of(lease, name) for name in "abc"]
+    first, a, b, c = [await place_of(lease, name) for name in ("first", *"abc")]
     told: list[str] = []
     turned = anyio.Event()
 
@@ -76,7 +76,7 @@ async def test_who_waits_is_told_whom_it_waits_behind_each_time_that_changes() -
     with anyio.fail_after(10):
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
-            for place in (b, a):
+            for place in (first, b, a):
                 for _ in range(5):
                     await anyio.lowlevel.checkpoint()
                 assert not turned.is_set()

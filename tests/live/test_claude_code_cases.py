@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import sys
 import time
 import uuid
@@ -41,7 +42,7 @@ from flowstate.item.item import Item
 from flowstate.request.run import Run
 from flowstate.testing.agent_home import clean_home
 from flowstate.testing.messages_api import ScriptedMessagesApi
-from flowstate.testing.scripted_turns import Turn, text
+from flowstate.testing.scripted_turns import ApiError, Turn, Usage, text
 from tests.blocks.claude_code import wire
 
 pytest.importorskip("claude_agent_sdk", reason="could not import claude_agent_sdk")
@@ -428,6 +429,49 @@ async def test_any_session_has_a_directory_of_its_own(
     """Two levels under the root, whatever the id; nothing is written anywhere else."""
     found = await _checkouts(stub, who)
     assert len(set(found)) == len(who)
+
+
+# --- what the real one says of itself ------------------------------------------------------------
+
+
+async def _statuses(*turns: Turn | ApiError, prompts: int = 1, **variables: str) -> list[str]:
+    """The texts of the status line of runs of the real binary in one session."""
+    texts: list[str] = []
+    async with ScriptedMessagesApi(*turns) as api, clean_home(api) as home:
+        agent = claude_code_agent(
+            env={**home.env, **variables}, cwd=lambda _: home.path, model="claude-sonnet-4-5"
+        )
+        flow, run_it = flow_of(agent)
+        async with Runtime(flow) as runtime:
+            for _ in range(prompts):
+                run = await runtime.dispatch(run_it, HarnessRunInput(prompt="Go on"), session="s1")
+                texts += [
+                    event.item.content.text
+                    async for event in run.events()
+                    if event.item is not None
+                    and isinstance(event.item.content, Status)
+                    and event.kind == "added"
+                ]
+                assert (await run.output()).status == "completed"
+    return texts
+
+
+@one_backend
+async def test_a_retry_is_shown_until_something_comes() -> None:
+    """The first attempt of how many, and the seconds until it."""
+    texts = await _statuses(ApiError(529), Turn(text("There.")))
+    (retry,) = [told for told in texts if "retrying" in told]
+    pattern = r"Claude Code is retrying a failed API call \(attempt 1 of 10, in \d+ s\)…"
+    assert re.fullmatch(pattern, retry)
+
+
+@one_backend
+async def test_a_compaction_is_shown() -> None:
+    """A conversation that fills its model's context is summarized, and the run goes on."""
+    small = {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "1", "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "1000"}
+    full = Turn(text("<summary>They talked.</summary>"), usage=Usage(input=150_000))
+    texts = await _statuses(*[full] * 6, prompts=3, **small)
+    assert "Claude Code agent compacted its context." in texts
 
 
 # --- one run among others -----------------------------------------------------------------------

@@ -6,10 +6,12 @@ Against a scripted endpoint on loopback, like ``test_claude_code_block``, whose 
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import TaskGroup
 
 from flowstate.blocks.claude_code.approval import (
     AllowTool,
@@ -263,3 +265,47 @@ async def test_a_line_does_not_carry_a_run_past_a_held_call(bench: Bench) -> Non
         await bench.run("Come back")
     held = "And hurry" in str(bench.api.conversation()[-1].body["messages"])
     assert taken == [held]
+
+
+@pytest.mark.slow
+async def test_lines_at_any_moment_are_taken_once_or_not_at_all(bench: Bench) -> None:
+    """
+    Whether the run ends by itself or by a cancel: what was answered with True is in the
+    conversation once, and what was answered with False isn't in it.
+    """
+    chance = random.Random(4711)
+    told: dict[str, bool] = {}
+
+    def any_turn(request: ReceivedRequest) -> Turn:
+        said = text("word " * 20)
+        first = len(bench.api.conversation()) % 2
+        call = [tool_call("Bash", command="sleep 0.2")] if first else []
+        return Turn(said, *call, chunk_delay=0.01)
+
+    async def send(offers: list[SteeringOffer], line: str) -> None:
+        await until(lambda: offers)
+        await anyio.sleep(chance.random())
+        told[line] = await offers[0].send(line)
+
+    bench.api.script(*[any_turn] * 200)
+    for number in range(8):
+        offers: list[SteeringOffer] = []
+        async with anyio.create_task_group() as tasks, anyio.create_task_group() as running:
+            for one in range(3):
+                tasks.start_soon(send, offers, f"LINE-{number}-{one}-END")
+            if number % 2:
+                running.start_soon(_cancel_after, running, offers, chance.random())
+            await bench.run(on_steerable=lambda offer, _: offers.append(offer))  # noqa: B023
+            running.cancel_scope.cancel()
+
+    await bench.run("Come back")
+    sent = str(bench.api.conversation()[-1].body["messages"])
+    assert {line: sent.count(line) for line in told} == {line: int(t) for line, t in told.items()}
+    assert len(told) == 24
+    assert set(told.values()) == {True, False}
+
+
+async def _cancel_after(tasks: TaskGroup, offers: list[SteeringOffer], seconds: float) -> None:
+    await until(lambda: offers)
+    await anyio.sleep(seconds)
+    tasks.cancel_scope.cancel()

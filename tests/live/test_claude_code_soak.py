@@ -43,7 +43,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.live, pytest.mark.slow]
 SOAK: Final = bool(os.environ.get("FLOWSTATE_SOAK"))
 RUNS: Final = {"asyncio": 120 if SOAK else 12, "trio": 80 if SOAK else 8}
 AT_ONCE: Final = 4
-LATEST: Final = 2.5
+LATEST: Final = 4.0 if SOAK else 2.5
 """Seconds from the request to the latest cancel; a run that is let be is over in about one."""
 
 SLEEP = "python3 -c 'import time; time.sleep(300)'"

@@ -44,15 +44,12 @@ def living_tasks() -> int:
 
 
 class Crowd:
-    """
-    Blocks that wait until as many run as are expected to at once. If fewer may, all wait for ever.
-    """
+    """Blocks that wait for as many to run as are expected to at once, and in the end give up."""
 
     def __init__(self, expected: int) -> None:
         self.expected = expected
         self.running = 0
         self.peak = 0
-        self.complete = anyio.Event()
 
     def block(self, waits: int) -> Block[int, int]:
         """Doubles; gives way so often once the crowd is complete."""
@@ -60,9 +57,10 @@ class Crowd:
         async def double(value: int) -> int:
             self.running += 1
             self.peak = max(self.peak, self.running)
-            if self.running >= self.expected:
-                self.complete.set()
-            await self.complete.wait()
+            patience = 200
+            while self.peak < self.expected and patience:
+                patience -= 1
+                await anyio.lowlevel.checkpoint()
             for _ in range(waits):
                 await anyio.lowlevel.checkpoint()
             self.running -= 1
@@ -96,8 +94,7 @@ async def _bounded(size: int, bound: int | None, waits: int, wrapped: str, metho
         branches = {f"b{number}": block for number in range(size)}
         forked = sequencer("turn", int).parallel(max_concurrency=bound, **branches)
         built, results = forked.map(lambda named: list(named.values())), [2 * size] * size
-    with anyio.fail_after(30):
-        assert await run_block(built, size) == results
+    assert await run_block(built, size) == results
     assert crowd.peak == expected
     assert crowd.running == 0
 
@@ -253,17 +250,18 @@ def test_a_failing_join_leaves_no_branch_behind(
 BESIDE = ["step", "parallel", "for_each", "race", "rescue", "do_until", "router"]
 
 
-@handler
-async def gives_way(value: int) -> int:
-    for _ in range(3):
-        await anyio.lowlevel.checkpoint()
-    return value
-
-
 async def _requested(block: Block[int, int], log: list[str], cancel_after: int | None) -> None:
     before = living_tasks()
-    beside = sequencer("beside", int).side_chain(gives_way).step(block)
-    turn = action("turn", beside)
+    ended: list[int] = []
+
+    @handler
+    async def gives_way(value: int) -> int:
+        for _ in range(10):
+            await anyio.lowlevel.checkpoint()
+        ended.append(value)
+        return value
+
+    turn = action("turn", sequencer("turn", int).side_chain(gives_way).step(block))
     with anyio.fail_after(30):
         async with Runtime(define_flow("f", actions=[turn]), trace=True) as runtime:
             run = await runtime.dispatch(turn, 1, session="s1")
@@ -274,7 +272,8 @@ async def _requested(block: Block[int, int], log: list[str], cancel_after: int |
             status = await run.finished()
             assert status in {"completed", "failed", "cancelled"}
             assert run.side_chains.running == 0
-            assert run.side_chains.begun >= 1 or status == "cancelled"
+            # Only a cancel cuts one off that no branch began.
+            assert ended == [1] or cancel_after is not None
             told = Counter(log)
             assert told["start"] == told["end"] + told["cancel"]
             sink = await RecordingSink().read(run.events(visibility="trace"))

@@ -166,6 +166,40 @@ async def test_an_output_is_checked_where_it_is_made() -> None:
         await run_block(sequencer("turn", int).step(lies).map(lambda ask: ask.text), 1)
 
 
+async def test_a_connector_is_handed_what_it_says_it_takes() -> None:
+    """Behind something unannotated its input is checked before it is called, in every method."""
+    called: list[object] = []
+
+    def connector(value: int) -> int:
+        called.append(value)
+        return value
+
+    def several(value: int) -> list[int]:
+        called.append(value)
+        return [value]
+
+    start: Any = sequencer("turn", int)
+    unknown = start.map(lambda value: value if value < 5 else "no number")
+    for built in (
+        unknown.step(connector, add_one),
+        unknown.step_if(lambda _: True, connector, add_one),
+        unknown.tap(connector, add_one),
+        unknown.for_each(several, add_one),
+        unknown.for_each_side_chain(several, add_one),
+    ):
+        await run_block(built, 3)
+        assert called == [3]
+        with pytest.raises(InvalidValue, match="turn/add_one: expected int, got str"):
+            await run_block(built, 9)
+        assert called == [3]
+        called.clear()
+    # A side chain's own failure, its connector's included, is an item and nobody's error.
+    events: list[Any] = []
+    await run_block(unknown.side_chain(connector, add_one), 9, emit=events.append)
+    assert [event.item.content.code for event in events] == ["InvalidValue"]
+    assert called == []
+
+
 async def test_a_subclass_is_a_value_of_its_base() -> None:
     """Values go on as they are: a subclass keeps its own fields."""
 

@@ -294,3 +294,33 @@ async def test_the_log_names_the_request_and_the_step() -> None:
     assert line["path"] == "turn/logs"
     assert line["session"] == "session"
     assert line["action"] == "turn"
+
+
+async def test_what_capabilities_bring_is_collected_for_the_block_that_uses_them() -> None:
+    """Each once, dependencies first; a function names more of them when the node runs."""
+
+    @handler
+    async def looks_up(value: int) -> int:
+        return value
+
+    tool, control = looks_up.as_tool("Looks up."), looks_up.as_tool("Stops.", name="stop")
+    base = define_capability("base", object, lambda ctx: 1, context=["base"], tools=[tool])
+    one = define_capability("one", object, lambda ctx: 2, uses=[base], context=["one"])
+    two = define_capability(
+        "two", object, lambda ctx: 3, uses=[base], context=[lambda ctx: f"two at {ctx.path}"]
+    )
+    extra = define_capability("extra", object, lambda ctx: 4, control_tools=[control])
+    seen: list[Any] = []
+
+    @handler(uses=[one, two, lambda ctx: [extra] if ctx.request.action == "turn" else []])
+    async def asks(value: int, ctx: Context) -> int:
+        seen.append(ctx.cap.entries())
+        return value
+
+    await run_block(sequencer("turn", int).step(asks), 1)
+    (entries,) = seen
+    assert entries.context == ("base", "one", "two at turn/asks")
+    assert entries.tools == (tool,)
+    assert entries.control_tools == (control,)
+    await run_block(asks, 1)
+    assert seen[1].control_tools == ()

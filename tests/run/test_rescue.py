@@ -260,6 +260,33 @@ async def test_exit_if_out_of_taps_and_loops_keeps_the_rest_in_order() -> None:
     assert seen == [0]
 
 
+async def test_a_rescue_inside_a_tap_leaves_the_taps_own_value_alone() -> None:
+    """What a failing inner tap had put aside isn't what the outer one takes back."""
+    mid = sequencer("mid", int).map(lambda v: v * 10).tap(fails).rescue(ValueError, mends("m", 7))
+    assert await run_block(sequencer("turn", int).tap(mid).step(add_one), 3) == 4
+    assert await run_block(sequencer("turn", int).step(mid).step(add_one), 3) == 8
+
+
+async def test_a_rescued_loop_doesn_t_count_for_the_next_one() -> None:
+    """A loop that failed in its third turn leaves no turns behind."""
+
+    @handler
+    async def third_fails(value: int) -> int:
+        if value == 2:
+            raise ValueError(value)
+        return value + 1
+
+    built = (
+        sequencer("turn", int)
+        .do_until(lambda _: False, third_fails, max_iterations=9)
+        .rescue(ValueError, mends("mend", 0))
+        .do_until(lambda _: False, add_one, max_iterations=4, on_exhausted="keep")
+    )
+    around = sequencer("around", int).do_until(lambda _: True, built, max_iterations=2)
+    assert await run_block(built, 0) == 4
+    assert await run_block(around, 0) == 4
+
+
 async def test_throw_if_raises_where_its_condition_holds() -> None:
     """An exception, a class of one, or a function of the value."""
     start = sequencer("turn", int)

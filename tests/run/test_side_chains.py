@@ -202,7 +202,7 @@ async def test_a_retry_ends_those_of_the_failed_attempt_first() -> None:
             raise ValueError(attempts)
         return value
 
-    retry = Retry(attempts=3, retry_on=(ValueError,), delay=0.001)
+    retry = Retry(attempts=3, retry_on=(ValueError,), delay=0)
     beside = journal.block("beside", waits=8, cleaning=4)
     body = sequencer("body", int, retry=retry).side_chain(beside).step(flaky)
     assert await run_block(sequencer("turn", int).step(body), 1) == 1
@@ -302,6 +302,21 @@ async def test_waiting_covers_a_loop_back_slice() -> None:
             if inside
             else ["beside starts"] * 3 + ["beside ends", "beside is over"] * 3
         )
+
+
+async def test_a_wait_in_a_slice_covers_what_was_begun_before_it() -> None:
+    """The slice's steps are steps of the sequencer, so its side chains are theirs."""
+    journal = Journal()
+    built = (
+        sequencer("turn", int)
+        .side_chain(journal.block("beside", waits=9))
+        .step(journal.block("first", lambda value: value + 1))
+        .wait_for_side_chains()
+        .step(journal.block("behind"))
+        .loop_back("first", lambda value: value < 2, max_iterations=5)
+    )
+    await run_block(built, 0)
+    assert journal.lines.index("beside is over") < journal.lines.index("behind starts")
 
 
 async def test_a_wait_may_run_out_of_time() -> None:

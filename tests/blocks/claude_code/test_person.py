@@ -156,6 +156,32 @@ async def test_a_call_stays_held_when_the_process_dies(monkeypatch: pytest.Monke
     assert len((await ctx.session[SdkAgentRuns].get()).waiting_in(SESSION)) == 1
 
 
+async def test_a_call_that_is_allowed_too_late_does_not_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The run is stopping for another one; only that one waits for a person."""
+    answers: list[Any] = []
+
+    async def decide(request: ToolApprovalRequest, _: Context) -> ToolDecision:
+        if request.tool_name == "Bash":
+            return HoldTool()
+        await anyio.sleep(0.02)
+        return AllowTool()
+
+    async def both(client: Client) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_asks(answers, "Write"), client)
+            tasks.start_soon(_asks(answers, "Bash"), client)
+
+    fake_sdk(monkeypatch, running(), init(), both, until_interrupted)
+    ctx = FakeContext()
+    handle = await _run(ctx, detached=True, on_tool_approval=decide)
+
+    assert [getattr(answer, "interrupt", None) for answer in answers] == [True, True]
+    assert [call.tool_name for call in handle.waiting] == ["Bash"]
+    assert [s.text for s in ctx.contents("status")] == ["Held Bash"]
+
+
 def _request(held_before: bool | None, path: str = "a") -> ToolApprovalRequest:
     return ToolApprovalRequest(tool_name="Write", input={"path": path}, held_before=held_before)
 
@@ -261,4 +287,4 @@ async def test_a_line_is_answered_when_the_process_dies(monkeypatch: pytest.Monk
 def test_the_hook_is_a_function() -> None:
     """Anything else is refused when the block is built."""
     with pytest.raises(DefinitionError, match="on_steerable"):
-        claude_code_agent(on_steerable="yes")  # type: ignore[typeddict-item]
+        claude_code_agent(on_steerable="yes")  # type: ignore[arg-type]

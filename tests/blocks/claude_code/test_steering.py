@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import anyio
-import anyio.lowlevel
 import pytest
 
 from flowstate.blocks.claude_code.steering import Line, LineOffer, Lines
