@@ -4,7 +4,7 @@
 #   make test     the whole test suite                                     ARGS="tests/plan -x"
 #   make check    formatting, lint, both type checkers, import law, doctests
 #   make docs     run every example in the documents and docstrings
-#   make bench    what the engine costs, as ratios to plain asyncio
+#   make bench    what the engine costs over plain asyncio, and the agent's block over its SDK
 #   make soak     the property and live tests again, for much longer
 #   make format   let ruff format and tidy the code
 #
@@ -43,6 +43,7 @@ docs: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python bench/engine.py $(ARGS)
+	$(BIN)/python bench/claude_code.py $(ARGS)
 
 soak: $(INSTALLED)
 	FLOWSTATE_SOAK=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup tests/properties tests/live $(ARGS)

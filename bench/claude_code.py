@@ -1,10 +1,9 @@
 """
 What the Claude Code block costs: over a bare ``ClaudeSDKClient`` that does the same run.
 
-    make bench ARGS="claude"                 all of it, after the scenarios of that name
-    python bench/claude_code.py              all of it
-    python bench/claude_code.py cpu eight    the parts whose names hold one of the words
-    python bench/claude_code.py --gate       fail where a number is above 1.5 times its target
+    make bench                               all of it, after the engine's
+    make bench ARGS="cpu eight"              parts of it: cpu, memory, first, eight
+    make bench ARGS="--gate"                 fail where a number is above 1.5 times its target
 
 Each run is a process of its own, so that its CPU time, its peak of memory and its event loop are
 its alone: the scripted endpoint is in this one, and the real Claude Code is its child. The two

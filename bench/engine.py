@@ -27,6 +27,11 @@ from typing import Any, TypeAlias
 
 import flowstate
 from flowstate import Block, Context, Plan, build_plan, handler, run_block, sequencer
+from flowstate.item.book import ItemBook
+from flowstate.item.content import Message
+from flowstate.store.memory import MemoryStore
+from flowstate.stream.outbox import Outbox
+from flowstate.stream.reader import EventSource, read_events
 
 Work: TypeAlias = Callable[[], Awaitable[object]]
 
@@ -307,6 +312,57 @@ async def many_runs() -> tuple[float, float]:
     return ours / hand, ours_late / hand_late
 
 
+async def streamed() -> float:
+    """Streamed text from a run to one reader, over asyncio.Queue for the same pieces."""
+    pieces, burst = 20_000, 256
+
+    async def ours() -> float:
+        store = MemoryStore()
+        outbox = Outbox("request", store, on_failure=lambda error: None)
+        book = ItemBook("request", clock=lambda: 0, ids=lambda prefix: prefix, emit=outbox.put)
+        seen = 0
+        start = time.process_time()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(outbox.pump())
+            reader = read_events(EventSource(request_id="request", store=store, ring=outbox.ring))
+
+            async def produce() -> None:
+                message = book.writer("step", "step").open(Message())
+                for number in range(pieces):
+                    message.append("x")
+                    if number % burst == 0:
+                        await asyncio.sleep(0)
+                message.settle()
+                await outbox.close()
+
+            group.create_task(produce())
+            while events := await reader.take():
+                seen += len(events)
+        assert seen == pieces + 2
+        return time.process_time() - start
+
+    async def queue() -> float:
+        events: asyncio.Queue[tuple[int, str, str, None, str] | None] = asyncio.Queue(burst)
+        seen = 0
+        start = time.process_time()
+
+        async def produce() -> None:
+            for number in range(pieces):
+                await events.put((number, "delta", "item", None, "x"))
+            await events.put(None)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(produce())
+            while await events.get() is not None:
+                seen += 1
+        assert seen == pieces
+        return time.process_time() - start
+
+    pairs = [(await ours(), await queue()) for _ in range(9)]
+    mine = statistics.median(ours for ours, _ in pairs)
+    return mine / statistics.median(queue for _, queue in pairs)
+
+
 async def built() -> tuple[float, float]:
     """Microseconds a node to define and build 5,000; a step's cost there over that at 100."""
 
@@ -376,6 +432,8 @@ async def main(words: list[str]) -> bool:
         cost, late = await many_runs()
         good &= report("1000 runs of ten suspending steps", cost, 1.5)
         good &= report("1000 runs: 99th percentile", late, 1.6)
+    if chosen("stream"):
+        good &= report("streamed text over asyncio.Queue", await streamed(), 1.0)
     if chosen("build"):
         node, growth = await built()
         good &= report("build 5,000 nodes, a node", node, 15, "µs")

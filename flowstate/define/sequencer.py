@@ -8,7 +8,7 @@ checks the same again from the annotations, where a checker had nothing to see.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Never, TypeVar, final, overload
 
@@ -23,6 +23,7 @@ from flowstate.define.block import (
     normalised,
 )
 from flowstate.define.chaining import Chain, Chaining, X_co
+from flowstate.define.router import router
 from flowstate.define.step import (
     AnyBlock,
     FirstStep,
@@ -179,8 +180,23 @@ class Sequencer(Chaining[I_contra, O_co, X_co], Generic[I_contra, O_co, X_co]):
         *,
         max_concurrency: int | None = None,
     ) -> Sequencer[I_contra, list[A], X_co]: ...
+    @overload
     def for_each(
-        self: Any, first: Any, second: Any = None, /, *, max_concurrency: int | None = None
+        self: Sequencer[I_contra, Iterable[E], X_co],
+        factory: Callable[[E], Block[E, A] | str],
+        /,
+        *,
+        blocks: Sequence[Block[E, A]],
+        max_concurrency: int | None = None,
+    ) -> Sequencer[I_contra, list[A], X_co]: ...
+    def for_each(
+        self: Any,
+        first: Any,
+        second: Any = None,
+        /,
+        *,
+        blocks: Sequence[AnyBlock] | None = None,
+        max_concurrency: int | None = None,
     ) -> Any:
         """
         Run a block on every entry of the running value; the results are a list in input order.
@@ -188,8 +204,13 @@ class Sequencer(Chaining[I_contra, O_co, X_co], Generic[I_contra, O_co, X_co]):
         Args:
             connector: pure; gives the entries.
             block: run once an entry.
+            factory: pure; says for each entry which of ``blocks`` to run, or its name.
+            blocks: all that the factory may choose, so that the plan knows them.
             max_concurrency: at most so many at once; None: all.
         """
+        if blocks is not None:
+            self._function("for_each", first)
+            first = router("any_of", routes=blocks, select=first)
         connector, block = self._block("for_each", first, second)
         self._bound("for_each", "max_concurrency", max_concurrency)
         return self._then(

@@ -231,6 +231,8 @@ class Execution:
                 outcome = await self._main_chain(frame)
                 # A run whose items can't be stored has failed.
                 await self.outbox.flushed()
+                # Cancelled in the very moment the flush was over: it ends cancelled.
+                await anyio.lowlevel.checkpoint_if_cancelled()
             except BaseException:
                 self._gate.close()
                 raise

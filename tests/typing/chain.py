@@ -167,6 +167,10 @@ assert_type(sequencer("all", list[int]).for_each(words), Sequencer[list[int], li
 assert_type(
     ints.for_each(lambda n: range(n), words, max_concurrency=4), Sequencer[int, list[str], Never]
 )
+assert_type(
+    sequencer("pick", list[int]).for_each(lambda n: "more", blocks=[more]),
+    Sequencer[list[int], list[int], Never],
+)
 assert_type(ints.do_until(lambda n: n > 3, more, max_iterations=4), Sequencer[int, int, Never])
 assert_type(ints.do_while(lambda n: n < 3, more, max_iterations=None), Sequencer[int, int, Never])
 assert_type(
