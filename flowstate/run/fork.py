@@ -10,7 +10,7 @@ see it.
 
 from __future__ import annotations
 
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from typing import Any, final
 
 import anyio
@@ -181,7 +181,12 @@ class _Work:
             if stop:
                 self._stop()
                 return
-            if _changed(base):
+            try:
+                changed = copy_context() != base
+            except Exception:
+                # Two values that are not the same object and don't let themselves be compared.
+                changed = True
+            if changed:
                 self._call_workers()
                 return
 
@@ -212,12 +217,3 @@ class _Work:
         return Frame(
             self.program, above.services, gate, above, self.place, self.turns, "item", index
         )
-
-
-def _changed(base: Context) -> bool:
-    """Whether a context variable has another value than in ``base``."""
-    try:
-        return copy_context() != base
-    except Exception:
-        # Two values that are not the same object and don't let themselves be compared.
-        return True
