@@ -105,7 +105,14 @@ class _Emitter:
             instructions=instructions,
             places=tuple(self._places),
             rows=tuple(self._rows),
-            has_side_chains=any(_begins_side_chains(row) for row in instructions),
+            has_side_chains=any(
+                isinstance(row[4], Side) or any(inner.has_side_chains for inner in _inside(row))
+                for row in instructions
+            ),
+            reads_items=any(
+                row[0] == WAIT_ITEMS or any(inner.reads_items for inner in _inside(row))
+                for row in instructions
+            ),
             solo=solo[1] if solo else None,
             solo_exact=solo[2] if solo else None,
             solo_check=solo[3] if solo else None,
@@ -378,16 +385,15 @@ def _limited(site: Site) -> bool:
     )
 
 
-def _begins_side_chains(row: Instruction) -> bool:
+def _inside(row: Instruction) -> tuple[Program, ...]:
+    """The programs that an instruction runs."""
     match row[4]:
-        case Side():
-            return True
         case Fork(programs=programs):
-            return any(program.has_side_chains for program in programs)
-        case Each(program=program) | Guard(program=program):
-            return program.has_side_chains
+            return programs
+        case Each(program=program) | Guard(program=program) | Side(program=program):
+            return (program,)
         case _:
-            return False
+            return ()
 
 
 def _as_list(results: list[Any]) -> Any:

@@ -115,6 +115,8 @@ class Program:
     rows: tuple[Row, ...]
     has_side_chains: bool = False
     """Whether it, or a program inside it, begins any: then its branches need gates of their own."""
+    reads_items: bool = False
+    """Whether it, or a program inside it, waits for a condition over the request's items."""
     solo: Callable[[Any], Any] | None = None
     """Set where the whole program is one ``CALL``: the function, called without a coroutine of
     ours around it."""

@@ -72,7 +72,7 @@ def lone_services(
     rng: random.Random | None = None,
 ) -> Services:
     """The services of a run outside a Runtime: a request of its own, state in memory."""
-    owner = _Lone(plan.name, identity or _SOMEBODY, emit, store, clock, ids)
+    owner = _Lone(plan, identity or _SOMEBODY, emit, store, clock, ids)
     return Services(owner, plan.declared, listener=listener, rng=rng)
 
 
@@ -109,21 +109,33 @@ _REQUEST = RequestId("request")
 class _Lone:
     """The owner of a run without a Runtime; ``run.services.Owner``."""
 
-    __slots__ = ("_clock", "_emit", "_events", "_ids", "_more", "_store", "action_name", "identity")
+    __slots__ = (
+        "_clock",
+        "_emit",
+        "_events",
+        "_ids",
+        "_keeps",
+        "_more",
+        "_store",
+        "action_name",
+        "identity",
+    )
 
     flow_kind = "once"
     request_id = _REQUEST
 
     def __init__(
         self,
-        action_name: str,
+        plan: Plan[Any, Any],
         identity: Identity,
         emit: Callable[[ItemEvent], None] | None,
         store: Store | None,
         clock: Callable[[], int] | None,
         ids: IdSource,
     ) -> None:
-        self.action_name = action_name
+        self.action_name = plan.name
+        # Kept only where a step may ask for them: a long run makes very many.
+        self._keeps = plan.program.reads_items
         self.identity = identity
         self._emit = emit
         self._store = store
@@ -156,7 +168,8 @@ class _Lone:
         return self._events[position:]
 
     def _put(self, event: ItemEvent) -> None:
-        self._events.append(event)
+        if self._keeps:
+            self._events.append(event)
         if self._emit is not None:
             self._emit(event)
         more, self._more = self._more, None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from flowstate.define.handler import handler
@@ -39,12 +41,14 @@ async def test_each_entry_runs_the_block_chosen_for_it() -> None:
 
 async def test_a_block_that_is_not_declared_is_refused() -> None:
     """The plan knows every block that may run; another one raises, and says which there are."""
-    block = sequencer("all", list[int]).for_each(lambda number: shout, blocks=[add, double])
+    undeclared: Any = shout
+    block = sequencer("all", list[int]).for_each(lambda number: undeclared, blocks=[add, double])
     with pytest.raises(WrongRoute, match="add, double"):
         await run_block(block, [1])
 
 
 async def test_all_possible_blocks_are_checked() -> None:
     """One that doesn't take what the entries are is a fault, though it may never be chosen."""
+    blocks: Any = [add, shout]
     with pytest.raises(PlanError, match="'shout' takes str"):
-        build_plan(sequencer("all", list[int]).for_each(lambda number: add, blocks=[add, shout]))
+        build_plan(sequencer("all", list[int]).for_each(lambda number: add, blocks=blocks))
