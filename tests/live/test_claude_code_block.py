@@ -145,6 +145,12 @@ def processes(needle: str, *, of: str = "environ") -> list[int]:
     return found
 
 
+def sleeping(bench: Bench) -> list[int]:
+    """The commands of this bench's runs that sleep; other tests' agents may sleep beside them."""
+    own = set(processes(f"{bench.home.path}/config"))
+    return [pid for pid in processes("time.sleep(300)", of="cmdline") if pid in own]
+
+
 def agent_of(bench: Bench) -> int:
     """The process of the one agent that runs in a bench's home."""
     (pid,) = (
@@ -256,10 +262,10 @@ async def test_a_cancel_in_a_command_ends_all_of_it(bench: Bench) -> None:
     )
     ctx = FakeContext(bench.session)
     ctx.cancelled = "a person stopped it"
-    seconds = await bench.cancelled(ctx, lambda: processes("time.sleep(300)", of="cmdline"))
+    seconds = await bench.cancelled(ctx, lambda: sleeping(bench))
 
     assert seconds < 5
-    assert processes("time.sleep(300)", of="cmdline") == []
+    assert sleeping(bench) == []
     (report,) = ctx.contents("error")
     assert (report.code, report.message) == ("cancelled", "a person stopped it")
     assert ctx.status.kept == ["Claude Code agent run errored (a person stopped it)."]
@@ -300,7 +306,7 @@ async def test_an_agent_that_hangs_is_killed_with_its_commands(bench: Bench) -> 
     ctx = FakeContext(bench.session)
 
     def stopped() -> bool:
-        if not processes("time.sleep(300)", of="cmdline"):
+        if not sleeping(bench):
             return False
         os.kill(agent_of(bench), signal.SIGSTOP)
         return True
@@ -324,7 +330,7 @@ async def test_an_agent_that_is_killed_is_told_and_cleaned_up_after(bench: Bench
 
     async def kill() -> None:
         await until(lambda: len(bench.api.conversation()) == 2 and len(ctx.items.shown) == 2)
-        await until(lambda: len(processes("time.sleep(300)", of="cmdline")) > 1)
+        await until(lambda: len(sleeping(bench)) > 1)
         os.kill(agent_of(bench), signal.SIGKILL)
 
     raised: Exception | None = None
@@ -339,7 +345,7 @@ async def test_an_agent_that_is_killed_is_told_and_cleaned_up_after(bench: Bench
     assert "killed by SIGKILL" in str(raised)
     assert raised.__cause__ is not None
     assert [item.status for item in ctx.items.shown] == ["completed", "incomplete", "completed"]
-    assert processes("time.sleep(300)", of="cmdline") == []
+    assert sleeping(bench) == []
 
     bench.api.script(Turn(text("I am back.")))
     handle = await bench.run("Go on")
@@ -357,7 +363,7 @@ async def test_an_endless_background_command_does_not_hold_up_the_end(bench: Ben
         handle = await bench.run()
 
     assert handle.status == "completed"
-    assert processes("time.sleep(300)", of="cmdline") == []
+    assert sleeping(bench) == []
 
 
 @pytest.mark.slow
