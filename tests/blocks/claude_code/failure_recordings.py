@@ -184,7 +184,7 @@ INTERRUPTED_TOOL = [
 
 DENIED = [
     *turn_begins(),
-    *message("msg_1", text("Trying."), tool("call_1", "Write", file_path="/work/x", content="x")),
+    *message("msg_1", text("Trying."), tool("call_1", "Write", file_path="/repo/x", content="x")),
     state("requires_action"),
     state("running"),
     answer("call_1", "no shell", is_error=True, detail="Error: no shell"),
@@ -200,7 +200,7 @@ DENIED = [
             {
                 "tool_name": "Write",
                 "tool_use_id": "call_1",
-                "tool_input": {"file_path": "/work/x", "content": "x"},
+                "tool_input": {"file_path": "/repo/x", "content": "x"},
             }
         ],
     ),
@@ -213,8 +213,8 @@ HELD = [
     *message(
         "msg_1",
         text("Trying."),
-        tool("call_1", "Write", file_path="/work/x", content="x"),
-        tool("call_2", "Write", file_path="/work/y", content="y"),
+        tool("call_1", "Write", file_path="/repo/x", content="x"),
+        tool("call_2", "Write", file_path="/repo/y", content="y"),
     ),
     state("requires_action"),
     state("running"),
@@ -235,7 +235,7 @@ HELD = [
             {
                 "tool_name": "Write",
                 "tool_use_id": "call_1",
-                "tool_input": {"file_path": "/work/x", "content": "x"},
+                "tool_input": {"file_path": "/repo/x", "content": "x"},
             }
         ],
     ),

@@ -23,16 +23,16 @@ def test_tools_have_their_arguments_and_results() -> None:
     assert read == ToolOutput(
         call_id="call_1",
         name="Read",
-        arguments={"file_path": "/work/a.txt"},
+        arguments={"file_path": "/repo/a.txt"},
         output="1\thello\n2\t",
     )
     assert (failed.output, failed.is_error) == ("Exit code 3\nhello", True)
     assert (echo.output, echo.is_error) == ("two", False)
-    assert write.arguments == {"file_path": "/work/b.txt", "content": "b\n"}
+    assert write.arguments == {"file_path": "/repo/b.txt", "content": "b\n"}
     statuses = [stage.items[f"call_{n}"].status for n in (1, 2, 3, 4)]
     assert statuses == ["completed", "failed", "completed", "completed"]
     assert translator.tools_observed == ("Read", "Bash", "Write")
-    assert stage.used[0] == ("Read", '{"file_path": "/work/a.txt"}')
+    assert stage.used[0] == ("Read", '{"file_path": "/repo/a.txt"}')
     assert [name for name, _ in stage.used] == ["Read", "Bash", "Bash", "Write"]
 
 

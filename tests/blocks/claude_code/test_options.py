@@ -57,7 +57,7 @@ def test_conversation_options_need_detached(option: str) -> None:
 def test_a_fixed_directory_is_refused_with_the_reason() -> None:
     """One flow serves many runs, so cwd is a function; the error says why and what to write."""
     with pytest.raises(DefinitionError, match=r"one flow serves many at once.*lambda ctx"):
-        claude_code_agent(cwd="/work")  # type: ignore[arg-type]
+        claude_code_agent(cwd="/repo")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

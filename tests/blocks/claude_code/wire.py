@@ -39,7 +39,7 @@ def system(subtype: str, **data: Any) -> Wire:
 
 def init(**data: Any) -> Wire:
     known = {"model": MODEL, "apiKeySource": "ANTHROPIC_API_KEY", "sandbox_enabled": False}
-    return system("init", cwd="/work", tools=["Task", "Bash", "Read"], **{**known, **data})
+    return system("init", cwd="/repo", tools=["Task", "Bash", "Read"], **{**known, **data})
 
 
 def state(name: str) -> Wire:
