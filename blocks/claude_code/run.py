@@ -66,6 +66,7 @@ from flowstate.harness.failure import UnknownConversationError
 from flowstate.harness.handle import HarnessCost, HarnessRunInput
 from flowstate.harness.joiner import Joiner
 from flowstate.harness.launcher import PrivateFiles
+from flowstate.item.told import mark_told
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeAgentOptions
@@ -119,6 +120,8 @@ class AgentRun:
         except Exception as error:
             raised = error
             self._end(*error_item_of(error, self._redact))
+            if self._shown:
+                mark_told(error)
             await self._after(error)
             raise
         except BaseException as cancellation:

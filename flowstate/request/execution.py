@@ -23,6 +23,7 @@ from flowstate.errors import StoreError
 from flowstate.ids import Identity, IdSource, RequestId
 from flowstate.item.book import ItemBook
 from flowstate.item.content import ErrorReport
+from flowstate.item.told import was_told
 from flowstate.lease.protocol import LeaseBackend, Place
 from flowstate.plan.build import Plan
 from flowstate.request.lifecycle import ENDED, RequestEvent, after
@@ -307,7 +308,9 @@ class Execution:
         self.over.set()
 
     def _tell(self, error: Exception) -> None:
-        """An error as an item, at the step that it came from."""
+        """An error as an item, at the step that it came from, unless that has told it itself."""
+        if was_told(error):
+            return
         where = path_of(error) or self._plan.name
         self._book.writer(where, where.rsplit("/", 1)[-1]).add(
             ErrorReport(code=type(error).__name__, message=str(error) or repr(error)),

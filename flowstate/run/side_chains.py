@@ -14,6 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from flowstate.item.content import ErrorReport
+from flowstate.item.told import was_told
 from flowstate.plan.program import Place, Program, Side
 from flowstate.run.attribution import path_of
 from flowstate.run.entries import entries_of
@@ -97,10 +98,11 @@ class SideChains:
         except Exception as error:
             self.failed += 1
             path = path_of(error) or inner.program.path
-            inner.services.book.writer(path, chain.place.site.name).add(
-                ErrorReport(code=type(error).__name__, message=str(error) or repr(error)),
-                status="failed",
-            )
+            if not was_told(error):
+                inner.services.book.writer(path, chain.place.site.name).add(
+                    ErrorReport(code=type(error).__name__, message=str(error) or repr(error)),
+                    status="failed",
+                )
             inner.services.log.warning("side_chain_failed", path=path, error=type(error).__name__)
         finally:
             chain.gate.leave()

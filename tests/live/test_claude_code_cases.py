@@ -242,7 +242,8 @@ async def test_a_message_beyond_the_limit_is_a_run_error(
 
     (tool,) = [item for item in items if isinstance(item.content, ToolOutput)]
     assert tool.status == "incomplete"
-    assert next(i.content for i in items if isinstance(i.content, ErrorReport)).code == "run_failed"
+    reports = [item.content for item in items if isinstance(item.content, ErrorReport)]
+    assert [report.code for report in reports] == ["run_failed"]
     assert stub.alive == []
 
 
