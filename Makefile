@@ -33,7 +33,7 @@ check: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/pyright --pythonpath $(BIN)/python -p pyproject.toml
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q --doctest-modules flowstate
 
