@@ -207,23 +207,6 @@ class RequestInterrupted(RequestError):
 
 
 @final
-class RequestFailed(RequestError):
-    """A request of an earlier process failed; its own exception object is gone."""
-
-    def __init__(self, request_id: str, error: str) -> None:
-        super().__init__(request_id, f"request {request_id!r} failed: {error}")
-        self.error = error
-
-
-@final
-class UnknownRequest(RequestError):
-    """No request of that id is known to this store."""
-
-    def __init__(self, request_id: str) -> None:
-        super().__init__(request_id, f"no request {request_id!r}: check the id and the store")
-
-
-@final
 class RuntimeClosed(FlowError):
     """The Runtime is not open: it was never entered, or it has been left."""
 

@@ -15,7 +15,6 @@ from typing import NewType, TypeAlias, final
 
 RequestId = NewType("RequestId", str)
 SessionId = NewType("SessionId", str)
-ItemId = NewType("ItemId", str)
 
 IdSource: TypeAlias = Callable[[str], str]
 """Makes a fresh id with the given prefix, for example ``ids("req") == "req_6f2c…"``."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Self, TypeAlias, TypedDict, TypeVar, final
+from typing import Any, Generic, Self, TypeAlias, TypedDict, TypeVar, final
 
 from typing_extensions import Unpack
 
@@ -159,6 +159,3 @@ class Failure(Generic[E_co]):
     """The input of the step that raised."""
     step: str
     """The execution path of that step."""
-
-
-BlockKind: TypeAlias = Literal["handler", "router", "sequencer"]

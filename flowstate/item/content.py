@@ -193,6 +193,3 @@ Content: TypeAlias = Annotated[
     Field(discriminator="type"),
 ]
 """Any item's content, told apart by ``type``."""
-
-Streamed: TypeAlias = Message | Reasoning
-"""The contents that grow by appended text."""

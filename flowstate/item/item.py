@@ -1,8 +1,9 @@
 """
 The item: what a run says, does and goes through, as a reader sees it.
 
-An item is frozen; a change makes a new value under the same id. Its life cycle is a table
-(``NEXT``): it is in progress until it settles, once, as completed, incomplete or failed.
+An item is frozen; a change makes a new value under the same id. It is in progress until it
+settles, once, as completed, incomplete or failed; the book (``flowstate.item.book``) holds it to
+that.
 """
 
 from __future__ import annotations
@@ -17,14 +18,6 @@ from flowstate.item.visibility import Visibility
 ItemStatus: TypeAlias = Literal["in_progress", "completed", "incomplete", "failed"]
 
 SettledStatus: TypeAlias = Literal["completed", "incomplete", "failed"]
-
-NEXT: dict[ItemStatus, frozenset[ItemStatus]] = {
-    "in_progress": frozenset({"in_progress", "completed", "incomplete", "failed"}),
-    "completed": frozenset(),
-    "incomplete": frozenset(),
-    "failed": frozenset(),
-}
-"""Which status may follow which; a settled item changes no more."""
 
 
 class Provenance(BaseModel):

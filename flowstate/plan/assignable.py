@@ -54,7 +54,6 @@ from typing import (
 
 from pydantic import BaseModel
 
-from flowstate.define.union import union_type
 from flowstate.define.unknown import UNKNOWN_TYPE, Unknown
 from flowstate.plan.ancestry import (
     bases_of,
@@ -85,7 +84,7 @@ from flowstate.plan.annotation import (
 )
 from flowstate.plan.typename import constraints_of
 
-__all__ = ["UNKNOWN_TYPE", "Unknown", "Verdict", "assignable", "union_of"]
+__all__ = ["UNKNOWN_TYPE", "Unknown", "Verdict", "assignable"]
 
 
 @final
@@ -137,19 +136,6 @@ def assignable(source: object, target: object) -> Verdict:
         return _remembered(source, target)
     except Exception:
         return _judged(source, target)
-
-
-def union_of(*types: object) -> object:
-    """
-    One annotation for a value of any of these: flat, each once, without Never; of none, Never.
-
-    ``bool`` and ``int`` stay apart, as do ``Literal[1]`` and ``Literal[True]``. With an unknown
-    member the whole is unknown.
-
-    >>> union_of(int, bool | Never, int)
-    int | bool
-    """
-    return union_type(types)
 
 
 def _no_pairs() -> list[tuple[object, object, int]]:

@@ -27,7 +27,7 @@ def without_loop_backs(
     for step in steps:
         if not isinstance(step, LoopBackStep):
             done.append(step)
-            names.append(_unique(step_name(step), names))
+            names.append(unique_name(step_name(step), names))
             continue
         if step.step not in names:
             overlaps = step.step in swallowed
@@ -77,7 +77,8 @@ def without_loop_backs(
     return done, faults
 
 
-def _unique(name: str, taken: Sequence[str]) -> str:
+def unique_name(name: str, taken: Sequence[str]) -> str:
+    """The name a step gets beside these: its own, ``#n`` only for a duplicate."""
     unique, count = name, 1
     while unique in taken:
         count += 1

@@ -17,7 +17,7 @@ from flowstate.define.handler import Handler
 from flowstate.define.router import router
 from flowstate.define.sequencer import Sequencer, sequencer
 from flowstate.define.step import ForEachStep, MapStep, RescueStep, step_name
-from flowstate.plan.slices import without_loop_backs
+from flowstate.plan.slices import unique_name, without_loop_backs
 from flowstate.testing.scripted_block import scripted_block, scripted_rescue
 
 Recorder = Callable[[str, Any], None]
@@ -239,11 +239,7 @@ def _looped_back(
     starts: list[str] = []
     names: list[str] = []
     for step in steps:
-        name, count = step_name(step), 1
-        while name in names:
-            count += 1
-            name = f"{step_name(step)}#{count}"
-        names.append(name)
+        names.append(unique_name(step_name(step), names))
     for index, name in enumerate(names):
         # Before a map or a for_each the running value may be a list, and the end gives an int.
         apart = isinstance(steps[index], MapStep | ForEachStep)

@@ -27,8 +27,6 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         """How often the loop has gone round: the scheduling points so far."""
         self.on_turn: Callable[[int], object] | None = None
         """Called before each turn with its number."""
-        self.steps_left: int | None = None
-        """Turns after which the run is given up as endless; None: never."""
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""

@@ -72,7 +72,8 @@ from pydantic import (
 from typing_extensions import NotRequired, ReadOnly, Required, TypeAliasType, TypedDict
 
 from flowstate.define.block import Failure
-from flowstate.plan.assignable import UNKNOWN_TYPE, Unknown, Verdict, assignable, union_of
+from flowstate.define.union import union_type
+from flowstate.plan.assignable import UNKNOWN_TYPE, Unknown, Verdict, assignable
 from flowstate.plan.typename import constraints_of, type_name, type_names
 
 YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
@@ -1128,7 +1129,7 @@ def test_the_common_questions_are_cheap() -> None:
         assert seconds / 1_000 < 100e-6
 
 
-# --- union_of -----------------------------------------------------------------------------------
+# --- union_type ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -1148,7 +1149,7 @@ def test_the_common_questions_are_cheap() -> None:
 )
 def test_a_union_is_flat_and_holds_each_once(members: tuple[object, ...], expected: object) -> None:
     """Nested unions, repetitions and types of no value are gone; bool isn't int."""
-    assert expected == union_of(*members)
+    assert expected == union_type(members)
 
 
 # --- names --------------------------------------------------------------------------------------

@@ -35,7 +35,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from flowstate.plan.assignable import UNKNOWN_TYPE, Verdict, assignable, union_of
+from flowstate.define.union import union_type
+from flowstate.plan.assignable import UNKNOWN_TYPE, Verdict, assignable
 from flowstate.plan.typename import type_name, type_names
 
 YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
@@ -319,9 +320,9 @@ def wider(draw: st.DrawFn, annotation: Any) -> Any:
     if origin is Annotated:
         ways += [lambda: args[0], lambda: draw(wider(args[0]))]
     if origin is Literal:
-        ways += [lambda: union_of(*(type(value) for value in args))]
+        ways += [lambda: union_type([type(value) for value in args])]
     if origin in (Union, UnionType):
-        ways += [lambda: union_of(*(draw(wider(member)) for member in args))]
+        ways += [lambda: union_type([draw(wider(member)) for member in args])]
     if origin in (list, collections.abc.Sequence):
         ways += [lambda: of(Sequence, draw(wider(args[0]))), lambda: Sequence]
     if origin in (set, frozenset):
@@ -333,10 +334,10 @@ def wider(draw: st.DrawFn, annotation: Any) -> Any:
     if origin is tuple and args[1] is not Ellipsis:
         ways += [
             lambda: of(tuple, draw(wider(args[0])), draw(wider(args[1]))),
-            lambda: of(tuple, union_of(*args), ...),
+            lambda: of(tuple, union_type(args), ...),
         ]
     if origin is tuple:
-        entries = union_of(*(arg for arg in args if arg is not Ellipsis))
+        entries = union_type([arg for arg in args if arg is not Ellipsis])
         ways += [lambda: of(Sequence, draw(wider(entries)))]
     return draw(st.sampled_from(ways))()
 
@@ -425,15 +426,15 @@ def test_a_constraint_is_never_proven_by_its_base(source: Typed) -> None:
 
 @given(st.lists(typed, max_size=5))
 def test_a_union_of_types_takes_each_and_nothing_more(members: list[Typed]) -> None:
-    """``union_of`` is the least type that takes all of its members, and taking it again changes
+    """``union_type`` is the least type that takes all of its members, and taking it again changes
     nothing."""
     annotations = [member.annotation for member in members]
-    whole = union_of(*annotations)
+    whole = union_type(annotations)
 
     assert all(assignable(annotation, whole) is YES for annotation in annotations)
-    assert assignable(whole, union_of(*reversed(annotations))) is YES
-    assert union_of(whole, *annotations) == whole
-    assert union_of(whole, Never) == whole
+    assert assignable(whole, union_type(list(reversed(annotations)))) is YES
+    assert union_type([whole, *annotations]) == whole
+    assert union_type([whole, Never]) == whole
 
 
 @given(typed, typed)
