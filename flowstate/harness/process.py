@@ -6,7 +6,7 @@ starts. A command that an agent runs in a session of its own survives the agent'
 nobody's child any more, but it still carries the marker. Looking for it needs ``/proc``: on other
 systems nothing is found, and what an agent left behind stays.
 
-No event loop in here; all functions return at once or within a scan of ``/proc``.
+No event loop in here; all functions return at once or within a scan or two of ``/proc``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import select
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import final
 
@@ -22,6 +23,9 @@ MARKER = "FLOWSTATE_RUN"
 """The environment variable that marks a run's processes; its value is the run's own id."""
 
 _ROUNDS = 5
+_LOOK_AGAIN = 0.005
+"""Seconds between the two looks that have to find nothing; an exec takes less."""
+
 _PROC = Path("/proc")
 
 
@@ -116,13 +120,21 @@ def signal_marked(value: str, number: signal.Signals) -> list[int]:
 def kill_marked(value: str) -> list[int]:
     """
     SIGKILL every process that carries this marker, also those started meanwhile; returns their ids.
+
+    Blocks for some milliseconds: a process in the middle of its exec shows no environment, so that
+    nothing is left is believed only when it is seen twice.
     """
     killed: list[int] = []
+    seen_none = False
     for _ in range(_ROUNDS):
         reached = signal_marked(value, signal.SIGKILL)
-        if not set(reached) - set(killed):
+        found = [pid for pid in reached if pid not in killed]
+        if not found and seen_none:
             break
-        killed.extend(pid for pid in reached if pid not in killed)
+        seen_none = not found
+        killed.extend(found)
+        if seen_none:
+            time.sleep(_LOOK_AGAIN)
     return killed
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from flowstate.harness import process as process_module
 from flowstate.harness.process import (
     MARKER,
     ProcessHandle,
@@ -123,6 +124,14 @@ def test_orphans_in_sessions_of_their_own_are_found(value: str) -> None:
     while marked_processes(value) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert marked_processes(value) == []
+
+
+def test_one_look_that_finds_nothing_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process in the middle of its exec shows no environment, and is found by the next look."""
+    looks = iter([[], [41], [41], [], []])
+    monkeypatch.setattr(process_module, "signal_marked", lambda value, number: next(looks))
+
+    assert kill_marked("any") == [41]
 
 
 @linux
