@@ -151,6 +151,12 @@ def sleeping(bench: Bench) -> list[int]:
     return [pid for pid in processes("time.sleep(300)", of="cmdline") if pid in own]
 
 
+def in_transcript(bench: Bench, words: str) -> int:
+    """How often the transcripts of a bench's home hold these words: Claude Code writes late."""
+    files = (bench.home.path / "config" / "projects").glob("*/*.jsonl")
+    return sum(file.read_text(errors="replace").count(words) for file in files)
+
+
 def agent_of(bench: Bench) -> int:
     """The process of the one agent that runs in a bench's home."""
     (pid,) = (
@@ -331,6 +337,8 @@ async def test_an_agent_that_is_killed_is_told_and_cleaned_up_after(bench: Bench
     async def kill() -> None:
         await until(lambda: len(bench.api.conversation()) == 2 and len(ctx.items.shown) == 2)
         await until(lambda: len(sleeping(bench)) > 1)
+        # Killed before it had written any, the conversation would never have come to be.
+        await until(lambda: in_transcript(bench, '"tool_use"') > 1)
         os.kill(agent_of(bench), signal.SIGKILL)
 
     raised: Exception | None = None
