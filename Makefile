@@ -46,7 +46,7 @@ bench: $(INSTALLED)
 	$(BIN)/python bench/claude_code.py $(ARGS)
 
 soak: $(INSTALLED)
-	FLOWSTATE_SOAK=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup tests/properties tests/live $(ARGS)
+	FLOWSTATE_SOAK=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup tests/properties tests/live tests/run tests/request $(ARGS)
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

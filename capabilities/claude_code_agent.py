@@ -20,6 +20,7 @@ from flowstate.blocks.claude_code.options import ClaudeCodeOptions
 from flowstate.context import Cell, Context
 from flowstate.define.capability import Capability, define_capability
 from flowstate.define.handler import Handler
+from flowstate.define.resource import Resource
 from flowstate.define.tool import Tool
 from flowstate.define.uses import StateDeclaration
 from flowstate.harness.handle import HarnessRunInput
@@ -79,7 +80,9 @@ def claude_code_agent_capability(
     tool = block.as_tool(description)
     state = agent_runs_state()
     # A function in the agent's uses is asked by the agent's own run, from its block.
-    brought = tuple(u for u in block.uses if isinstance(u, StateDeclaration | Capability))
+    brought = tuple(
+        u for u in block.uses if isinstance(u, StateDeclaration | Resource | Capability)
+    )
 
     def agent(ctx: Context) -> ClaudeCodeAgent:
         runs = ctx.session[SdkAgentRuns] if state in brought else None

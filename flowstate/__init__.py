@@ -12,10 +12,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flowstate.collection import Collection as Collection
+from flowstate.collection import Deleted as Deleted
+from flowstate.collection import Entry as Entry
+from flowstate.collection import Page as Page
+from flowstate.collection import Resources as Resources
 from flowstate.context import Cell as Cell
 from flowstate.context import Context as Context
 from flowstate.context import Scope as Scope
 from flowstate.context import Unchanged as Unchanged
+from flowstate.context import Watched as Watched
 from flowstate.context import Written as Written
 from flowstate.define.block import Block as Block
 from flowstate.define.block import Failure as Failure
@@ -31,6 +37,8 @@ from flowstate.define.policy import Policy as Policy
 from flowstate.define.policy import allow as allow
 from flowstate.define.policy import queue as queue
 from flowstate.define.policy import reject as reject
+from flowstate.define.resource import Resource as Resource
+from flowstate.define.resource import resource as resource
 from flowstate.define.retry import Retry as Retry
 from flowstate.define.router import Router as Router
 from flowstate.define.router import route_by as route_by
@@ -56,21 +64,29 @@ if TYPE_CHECKING:
     from flowstate.request.run import Run as Run
     from flowstate.request.runtime import Runtime as Runtime
     from flowstate.run.once import run_block as run_block
+    from flowstate.run.questions import Question as Question
 
 __all__ = [
     "Action",
     "Block",
     "Capability",
     "Cell",
+    "Collection",
     "Context",
+    "Deleted",
+    "Entry",
     "Failure",
     "Flow",
     "Handler",
     "HarnessRunHandle",
     "HarnessRunInput",
     "Identity",
+    "Page",
     "Plan",
     "Policy",
+    "Question",
+    "Resource",
+    "Resources",
     "Retry",
     "Router",
     "Run",
@@ -79,6 +95,7 @@ __all__ = [
     "Sequencer",
     "Tool",
     "Unchanged",
+    "Watched",
     "Written",
     "action",
     "allow",
@@ -94,6 +111,7 @@ __all__ = [
     "queue",
     "reject",
     "request_state",
+    "resource",
     "route_by",
     "router",
     "run_block",
@@ -108,6 +126,7 @@ if not TYPE_CHECKING:
         "HarnessRunHandle": "flowstate.harness.handle",
         "HarnessRunInput": "flowstate.harness.handle",
         "Plan": "flowstate.plan.build",
+        "Question": "flowstate.run.questions",
         "Run": "flowstate.request.run",
         "Runtime": "flowstate.request.runtime",
         "build_plan": "flowstate.plan.build",

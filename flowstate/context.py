@@ -7,23 +7,31 @@ share a value through a ``WeakKeyDictionary``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Container
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
 
 from pydantic import BaseModel
 
 from flowstate.ids import Identity, RequestId
+from flowstate.item.item import Item
+from flowstate.item.visibility import Visibility
 from flowstate.item.writer import ItemWriter, StatusLine
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
+    from flowstate.collection import Resources
+    from flowstate.define.block import Block
     from flowstate.define.capability import Capability
     from flowstate.define.tool import Tool
 
+A = TypeVar("A")
+B = TypeVar("B")
 H = TypeVar("H")
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 M_co = TypeVar("M_co", bound=BaseModel, covariant=True)
 
 
@@ -151,6 +159,16 @@ class Capabilities(Protocol):
         ...
 
 
+class Watched(Protocol):
+    """The items of a request as they settle, for one watcher: an async iterator."""
+
+    def __aiter__(self) -> Watched: ...
+
+    async def __anext__(self) -> Item:
+        """The next item; the iteration ends when the plan is done."""
+        ...
+
+
 class Context(Protocol):
     """What a block sees of its run."""
 
@@ -190,8 +208,35 @@ class Context(Protocol):
         ...
 
     @property
+    def resources(self) -> Resources:
+        """The resource collections that blocks of this plan declare."""
+        ...
+
+    @property
     def cap(self) -> Capabilities:
         """The capabilities that blocks of this plan use."""
+        ...
+
+    async def call(self, block: Block[A, B], value: A, *, container: str | None = None) -> B:
+        """
+        Run another block as a part of this one, now: what a model's tool call does.
+
+        It is no step of the plan: it runs beneath this node, under its limits, with its own
+        settings, state and capabilities, and its path goes on from this one's,
+        ``turn/ask/lookup/call[2]``. The call ends when the side chains and watchers that it began
+        have.
+
+        Args:
+            block: any block that asks no person. Several may be called at once.
+            value: validated against its input type.
+            container: the id of a container item that groups its items.
+
+        Raises:
+            PlanError: the block doesn't fit together, or beside what this plan declares.
+            DefinitionError: the block asks a person.
+            InvalidValue: the value doesn't fit.
+            Exception: whatever the block raised, bare.
+        """
         ...
 
     @property
@@ -202,6 +247,54 @@ class Context(Protocol):
     @property
     def status(self) -> StatusLine:
         """The request's one status line."""
+        ...
+
+    async def keep(self, name: str, make: Callable[[], AbstractAsyncContextManager[T]]) -> T:
+        """
+        What the session keeps open under this name from one request to the next, such as a
+        connection: opened first if it isn't, and closed by ``let_go`` or when the Runtime is left.
+
+        It is entered and left in a task of the Runtime's own, so it outlives this run. Who asks
+        for it while it is being opened waits for the same.
+
+        Args:
+            name: of the thing, within the session.
+            make: gives the async context manager to enter.
+
+        Raises:
+            RuntimeClosed: there is no Runtime to keep it.
+            Exception: it could not be opened; bare, and the next who asks tries again.
+        """
+        ...
+
+    async def let_go(self, name: str) -> None:
+        """Close what the session keeps open under this name, and wait until it is closed."""
+        ...
+
+    def watch(
+        self,
+        listen: Callable[[Watched], Awaitable[object]],
+        *,
+        types: Container[str] | None = None,
+        visibility: Visibility = "client",
+    ) -> None:
+        """
+        Listen to the rest of the request, beside it: ``listen`` is called with the items that
+        settle from now on, its own excepted, in a task that the request owns. Returns at once.
+
+        The items end when the plan is done, side chains included; whatever ``listen`` does after
+        that is waited for, within the Runtime's ``drain_timeout``. Nothing else waits for it, and
+        its failure is an error item.
+
+        Args:
+            listen: asynchronous; typically ``async for item in items: ...``.
+            types: only items of these types, for example ``{"message", "tool_output"}``.
+            visibility: ``trace`` gives hidden items, too.
+
+        Raises:
+            DefinitionError: the block isn't ``transient``. One that is resumed begins its watching
+                anew, and only a transient block runs again. Or it is synchronous, in a thread.
+        """
         ...
 
     @property

@@ -95,6 +95,17 @@ class UndeclaredState(FlowError):
 
 
 @final
+class UndeclaredResource(FlowError):
+    """A block asked for a resource collection that nothing in its flow declares."""
+
+    def __init__(self, where: str, scope: str, pattern: str) -> None:
+        super().__init__(
+            f"{where}: no {scope} resource {pattern!r} is declared. "
+            "Add it to the block that reads it: uses=[...]."
+        )
+
+
+@final
 class UndeclaredCapability(FlowError):
     """A block asked for a capability that nothing in its plan uses."""
 
@@ -134,6 +145,18 @@ class LoopExhausted(FlowError):
             f"{where}: still not done after {iterations} iterations. Raise max_iterations, or say "
             "on_exhausted='keep' to go on with the last value."
         )
+
+
+@final
+class NobodyToAsk(FlowError):
+    """A step asks a person, and the run was started where nobody can answer."""
+
+    def __init__(self, where: str, name: str) -> None:
+        super().__init__(
+            f"{where}: nobody can answer {name!r} here. Dispatch it through a Runtime, or give "
+            "run_block(..., answers=function)."
+        )
+        self.where = where
 
 
 @final
@@ -207,6 +230,16 @@ class RequestInterrupted(RequestError):
 
 
 @final
+class UnknownQuestion(FlowError):
+    """An answer was given to a question that isn't open: never asked, withdrawn or answered."""
+
+    def __init__(self, question_id: str, open_ids: Sequence[str]) -> None:
+        known = ", ".join(map(repr, open_ids)) or "none"
+        super().__init__(f"question {question_id!r} is not open. Open are: {known}.")
+        self.question_id = question_id
+
+
+@final
 class RuntimeClosed(FlowError):
     """The Runtime is not open: it was never entered, or it has been left."""
 
@@ -229,6 +262,15 @@ class VersionConflict(StoreError):
         super().__init__(f"{key}: version {expected} expected, {found} found. Read it again.")
         self.expected = expected
         self.found = found
+
+
+@final
+class NoSuchEntry(StoreError):
+    """A resource collection has no entry under the id that was to be changed."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"{key}: there is no such entry to change. Use create or upsert.")
+        self.key = key
 
 
 @final

@@ -8,10 +8,12 @@ through an encoding in this file. No I/O here, and no clock: makers of ids are h
 from __future__ import annotations
 
 import hashlib
-import uuid
+import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NewType, TypeAlias, final
+from typing import Final, NewType, TypeAlias, final
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 RequestId = NewType("RequestId", str)
 SessionId = NewType("SessionId", str)
@@ -21,8 +23,8 @@ IdSource: TypeAlias = Callable[[str], str]
 
 
 def random_id(prefix: str) -> str:
-    """A fresh random id (122 random bits) with a readable prefix."""
-    return f"{prefix}_{uuid.uuid4().hex}"
+    """A fresh random id (128 random bits) with a readable prefix."""
+    return f"{prefix}_{os.urandom(16).hex()}"
 
 
 def segment(value: str | None) -> str:
@@ -43,6 +45,56 @@ def segment(value: str | None) -> str:
     if value is None:
         return "0"
     return "1" + hashlib.sha256(value.encode("utf-16-le", "surrogatepass")).hexdigest()
+
+
+# What `encodeURIComponent` leaves as it is, but for the tilde, which marks an end below.
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.!*'()-]*")
+
+
+def escaped(value: str) -> str:
+    r"""
+    The segment of a key that stands for a caller's text, printable ASCII without ``/``.
+
+    It reads back by ``unescaped``, so different texts have different segments. It is never empty
+    and never ``.`` or ``..``: a text of no characters or of dots alone has a tilde behind it,
+    which is escaped everywhere else. For the rest it is what ``encodeURIComponent`` makes.
+
+    >>> escaped("src/checkout.ts"), escaped("50%"), escaped("\0\ud800")
+    ('src%2Fcheckout.ts', '50%25', '%00%ED%A0%80')
+    >>> escaped(""), escaped(".."), escaped("~")
+    ('~', '..~', '%7E')
+    """
+    return escaped_start(value) + ("" if value.strip(".") else "~")
+
+
+def escaped_start(value: str) -> str:
+    """
+    What the segment of every text that begins with ``value`` begins with, and no other's.
+
+    >>> [escaped(text).startswith(escaped_start(".")) for text in (".", "..", ".git", "git", "")]
+    [True, True, True, False, False]
+    """
+    if _PLAIN.fullmatch(value):
+        return value
+    # `quote_from_bytes` leaves the tilde alone, whatever it is told.
+    form = quote_from_bytes(value.encode("utf-8", "surrogatepass"), safe="!*'()")
+    return form.replace("~", "%7E")
+
+
+def unescaped(form: str) -> str:
+    r"""
+    The text that ``escaped`` was given.
+
+    >>> unescaped("src%2Fcheckout.ts"), unescaped("~")
+    ('src/checkout.ts', '')
+
+    Raises:
+        ValueError: ``escaped`` makes no such segment.
+    """
+    text = unquote_to_bytes(form.removesuffix("~")).decode("utf-8", "surrogatepass")
+    if escaped(text) != form:
+        raise ValueError(f"{form!r} is no escaped text")
+    return text
 
 
 @final

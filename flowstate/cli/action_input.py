@@ -56,25 +56,26 @@ def parse_input(text: str | None, annotation: object, action: str) -> Any:
         raise BadInput("--input is nested too deeply.") from None
     if checks_nothing(annotation):
         return value
-    adapter = _adapter(annotation)
+    adapter = adapter_of(annotation)
     if adapter is None:
         raise BadInput(
             f"action {action!r} takes {type_name(annotation)}, which can't be made from JSON. "
             "Give its first step a pydantic model, a dataclass or a plain type as input."
         )
     try:
-        return _validated(adapter, given, value)
+        return validated(adapter, given, value)
     except ValidationError as error:
         problem = (
             f"--input is missing: action {action!r} takes {type_name(annotation)}."
             if text is None
             else f"--input doesn't fit {type_name(annotation)}, the input of action {action!r}:\n"
-            + _faults(error)
+            + faults_text(error)
         )
         raise BadInput(f"{problem}\n{_way_out(annotation, given)}") from None
 
 
-def _validated(adapter: TypeAdapter[Any], text: str, value: Any) -> Any:
+def validated(adapter: TypeAdapter[Any], text: str, value: Any) -> Any:
+    """The value that JSON text stands for; ``value`` is the same text as Python reads it."""
     try:
         return adapter.validate_json(text)
     except ValidationError as error:
@@ -84,7 +85,8 @@ def _validated(adapter: TypeAdapter[Any], text: str, value: Any) -> Any:
     return adapter.validate_python(value)
 
 
-def _adapter(annotation: Any) -> TypeAdapter[Any] | None:
+def adapter_of(annotation: Any) -> TypeAdapter[Any] | None:
+    """What validates a type; None where it can't be made from JSON."""
     try:
         return TypeAdapter(annotation)
     except (PydanticUserError, PydanticSchemaGenerationError):
@@ -105,7 +107,8 @@ def _place(error: ValueError, text: str) -> str:
     return f"{error.msg} {where}line {error.lineno} column {error.colno}"
 
 
-def _faults(error: ValidationError) -> str:
+def faults_text(error: ValidationError) -> str:
+    """What doesn't fit, a line each."""
     lines: list[str] = []
     faults = error.errors(include_url=False, include_context=False)
     for fault in faults[:SHOWN]:
@@ -133,12 +136,13 @@ def _way_out(annotation: object, given: str) -> str:
         # The most likely slip: a text without the quotes of JSON.
         text = given if given not in ("null", "") else "text"
         return f"A text is JSON with quotes of its own: --input {shlex.quote(json.dumps(text))}"
-    example = _example(annotation)
+    example = example_for(annotation)
     return f"For example: --input {shlex.quote(json.dumps(example, ensure_ascii=False))}"
 
 
-def _example(annotation: object) -> object:
-    adapter = None if checks_nothing(annotation) else _adapter(annotation)
+def example_for(annotation: object) -> object:
+    """A JSON value that would fit the type, or nearly."""
+    adapter = None if checks_nothing(annotation) else adapter_of(annotation)
     if adapter is None:
         return {}
     try:

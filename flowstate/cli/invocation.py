@@ -7,11 +7,13 @@ It doesn't know how things are told (``flowstate.cli.show``) or where its parts 
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from typing import Any, final
 
 import anyio
 
+from flowstate.cli.answering import Lines, answer_questions
 from flowstate.cli.show import OutputClosed, Show
 from flowstate.cli.stop_signal import StopSignals
 from flowstate.define.flow import Action, Flow
@@ -87,7 +89,18 @@ async def _run(invocation: Invocation, show: Show, stop: StopSignals) -> int:
             user=invocation.user,
         )
         stop.add(run)
-        return await _tell(run, show)
+        code, failure = FAILED, None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(answer_questions, run, show, Lines(sys.stdin))
+            # Not raised in here: the group would wrap it.
+            try:
+                code = await _tell(run, show)
+            except Exception as error:
+                failure = error
+            tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        return code
 
 
 async def _tell(run: Run[object], show: Show) -> int:

@@ -66,7 +66,7 @@ class Block(Generic[I_contra, O_co]):
     output_type: object
     """The annotation of the output, or ``UNKNOWN_TYPE``."""
     uses: tuple[Use, ...] = ()
-    """State and capabilities that it declares."""
+    """State, resources and capabilities that it declares."""
     retry: Retry | None = None
     timeout: float | None = None
     """Seconds for one attempt."""

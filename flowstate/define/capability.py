@@ -2,9 +2,9 @@
 The capability: a typed thing that blocks are given through their context, and what it brings.
 
 ``ctx.cap[memory]`` is a ``Memory``, made by the capability's factory for the node that asks. A
-capability may bring state cells, context entries, tools, control tools and other capabilities; it
-never hooks into anybody's life cycle. It is identified by reference: the same one used twice is
-there once, and two under one name is a fault.
+capability may bring state cells, resources, context entries, tools, control tools and other
+capabilities; it never hooks into anybody's life cycle. It is identified by reference: the same one
+used twice is there once, and two under one name is a fault.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Capability(Generic[H_co]):
     name: str
     factory: Callable[[Context], H_co]
     uses: tuple[Use, ...] = ()
-    """State and other capabilities that it needs."""
+    """State, resources and other capabilities that it needs."""
     context: tuple[ContextEntry, ...] = ()
     tools: tuple[Tool, ...] = ()
     """What a model may call."""
@@ -64,7 +64,7 @@ def define_capability(
         kind: what ``ctx.cap[...]`` gives.
         factory: makes it for a node; by default ``kind`` itself, called with the context. Called
             at most once a node, when it is first asked for. Synchronous.
-        uses: state cells and capabilities that it needs; declared wherever it is.
+        uses: state cells, resources and capabilities that it needs; declared wherever it is.
         context: entries for the context of models and agents that use it.
         tools: what they may call.
         control_tools: tools that steer the run.

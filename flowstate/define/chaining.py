@@ -25,10 +25,11 @@ from typing import (
     overload,
 )
 
-from flowstate.define.block import Block, Failure, I_contra, O_co
+from flowstate.define.block import Block, Failure, I_contra, O_co, check_name
 from flowstate.define.handler import make_handler
 from flowstate.define.step import (
     AnyBlock,
+    AskStep,
     BranchStep,
     Condition,
     ExitIfStep,
@@ -294,6 +295,45 @@ class Chaining(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co]
         return self._then(
             WaitConditionStep(condition=condition, timeout=timeout, on_timeout=on_timeout)
         )
+
+    @overload
+    def ask(
+        self,
+        name: str,
+        answer: type[A],
+        /,
+        *,
+        question: Callable[[O_co], object] | None = None,
+    ) -> Sequencer[I_contra, A, X_co]: ...
+    @overload
+    def ask(
+        self, name: str, answer: Any, /, *, question: Callable[[O_co], object] | None = None
+    ) -> Sequencer[I_contra, Any, X_co]: ...
+    def ask(
+        self, name: str, answer: Any, /, *, question: Callable[[O_co], object] | None = None
+    ) -> Any:
+        """
+        Ask a person; the answer becomes the running value. To keep the value that is there, ask in
+        a sequencer of its own and ``tap`` that.
+
+        The branch parks, and others go on. Once nothing of the request can go on without an
+        answer, it is *suspended*: its place on its key is given back, and the answer admits it
+        anew. Nothing catches a suspension, and no limit counts a person's time: a ``timeout`` or
+        ``deadline`` around it is refused when the plan is built.
+
+        Args:
+            name: of the step, and what the question is called by.
+            answer: the type of the answer; what is answered is validated against it.
+            question: pure; what the person is shown, made of the running value. By default the
+                name says it all. It ends up in an item, so it must be JSON, and no secret.
+
+        Raises:
+            DefinitionError: the name can't be one.
+        """
+        check_name(name, "ask")
+        if question is not None:
+            self._function("ask", question)
+        return self._then(AskStep(name=name, answer_type=answer, question=question))
 
     # --- checks shared by the methods -----------------------------------------------------------
 

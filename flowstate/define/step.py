@@ -161,6 +161,16 @@ class WaitConditionStep:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class AskStep:
+    """``ask``: a person's answer becomes the running value."""
+
+    name: str
+    answer_type: object
+    question: Connector | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class LoopBackStep:
     """``loop_back``: from here back to the step of that name, while the condition holds."""
 
@@ -185,6 +195,7 @@ Step: TypeAlias = (
     | SideChainStep
     | WaitStep
     | WaitConditionStep
+    | AskStep
     | LoopBackStep
 )
 
@@ -219,6 +230,8 @@ def step_name(step: Step) -> str:
             return "wait_for_side_chains"
         case WaitConditionStep():
             return "wait_for_condition"
+        case AskStep(name=asked):
+            return asked
         case LoopBackStep():
             return "loop_back"
 
@@ -258,5 +271,7 @@ def described(step: Step) -> str:
             return f"wait_for_side_chains(timeout={timeout})"
         case WaitConditionStep(timeout=timeout):
             return f"wait_for_condition(timeout={timeout})"
+        case AskStep(name=asked):
+            return f"ask({asked!r})"
         case LoopBackStep(step=step_name, max_iterations=bound):
             return f"loop_back({step_name!r}, max_iterations={bound})"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from pydantic import PydanticUserError, TypeAdapter
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
+from pydantic_core import to_json
 
-from flowstate.errors import DefinitionError
+from flowstate.errors import DefinitionError, InvalidValue
 
 if TYPE_CHECKING:
     from flowstate.define.block import Block
@@ -30,15 +32,7 @@ class Tool:
         Raises:
             DefinitionError: the input's type has no schema.
         """
-        annotation: Any = self.block.input_type
-        try:
-            schema = TypeAdapter(annotation).json_schema()
-        except PydanticUserError as error:
-            raise DefinitionError(
-                f"tool {self.name!r}",
-                f"its input {self.block.input_type!r} has no JSON Schema",
-                "Annotate the block's input with a pydantic model.",
-            ) from error
+        schema = self._input_schema()
         if schema.get("type") == "object":
             schema.setdefault("properties", {})
             return schema
@@ -51,3 +45,49 @@ class Tool:
         if definitions is not None:
             wrapped["$defs"] = definitions
         return wrapped
+
+    def read(self, arguments: Mapping[str, Any]) -> Any:
+        """
+        The input that a call's arguments stand for, validated as JSON is: a date may be a text.
+
+        Raises:
+            InvalidValue: they don't fit the schema; pydantic's own error is the cause.
+            DefinitionError: the input's type has no schema.
+        """
+        value: Any = dict(arguments)
+        if self._input_schema().get("type") != "object":
+            if value.keys() != {"value"}:
+                raise InvalidValue(
+                    f"tool {self.name!r}",
+                    "the one argument 'value'",
+                    ", ".join(map(repr, value)) or "none",
+                    "give its input under that name",
+                )
+            value = value["value"]
+        annotation: Any = self.block.input_type
+        adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+        try:
+            # Through JSON: Python's own rules would take no text for a date, nor a list for a set.
+            return adapter.validate_json(to_json(value))
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_input=False, include_context=False)
+            raise InvalidValue(
+                f"tool {self.name!r}",
+                "arguments that fit its schema",
+                "others",
+                "; ".join(
+                    f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}".removeprefix(": ")
+                    for problem in problems[:8]
+                ),
+            ) from error
+
+    def _input_schema(self) -> dict[str, Any]:
+        annotation: Any = self.block.input_type
+        try:
+            return TypeAdapter(annotation).json_schema()
+        except PydanticUserError as error:
+            raise DefinitionError(
+                f"tool {self.name!r}",
+                f"its input {self.block.input_type!r} has no JSON Schema",
+                "Annotate the block's input with a pydantic model.",
+            ) from error

@@ -1,5 +1,6 @@
 """
-What a block declares that it uses: state cells, capabilities, and functions that name some.
+What a block declares that it uses: state cells, resource collections, capabilities, and functions
+that name some of the latter.
 
 Declarations are data. The plan collects them, refuses two things under one name, and hands them
 to the store; a block reaches what it declared through its context.
@@ -16,6 +17,7 @@ from pydantic import BaseModel
 
 from flowstate.context import Context
 from flowstate.define.capability import Capability
+from flowstate.define.resource import Resource
 from flowstate.errors import DefinitionError
 
 M = TypeVar("M", bound=BaseModel)
@@ -37,10 +39,10 @@ class StateDeclaration:
 Dynamic: TypeAlias = Callable[[Context], Sequence[Capability[Any]]]
 """
 Names capabilities when a node runs. They give context entries, tools and control tools only: state
-has to be declared before anything runs.
+and resources have to be declared before anything runs.
 """
 
-Use: TypeAlias = StateDeclaration | Capability[Any] | Dynamic
+Use: TypeAlias = StateDeclaration | Resource[Any, Any] | Capability[Any] | Dynamic
 """Anything that may stand in ``uses=[...]``."""
 
 

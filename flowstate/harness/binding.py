@@ -6,9 +6,11 @@ what the run learns. The thin provider of a block keeps an id in the session's s
 enough where an agent resumes cheaply by id. Another one can hold something heavier behind it, for
 example an open connection that the next run goes on using.
 
-Both are called in the run's own task, so nothing that is to outlive the run may be started in it:
-what a provider holds lives in a task, or a thread, of whoever made the provider. Nothing of any
-vendor and nothing of how state is stored is known here.
+Both are called in the run's own task, so nothing that is to outlive the run may be started in it.
+What a provider holds from one run to the next it has the Runtime keep, ``await ctx.keep(name,
+open)``: it then lives in a task of the Runtime's, one for each session, and is closed when the
+Runtime is left or by ``await ctx.let_go(name)``. Nothing of any vendor and nothing of how state is
+stored is known here.
 """
 
 from __future__ import annotations

@@ -23,12 +23,13 @@ from typing import Any, cast, final
 
 from flowstate.errors import InvalidValue
 from flowstate.ids import IdSource
-from flowstate.item.content import Content, Message, Reasoning
+from flowstate.item.content import Content
 from flowstate.item.event import EventKind, ItemEvent
+from flowstate.item.growing import GROWING, grown
 from flowstate.item.item import Item, ItemStatus, Provenance, SettledStatus
 from flowstate.item.keyed import KeyedItems
 from flowstate.item.statusline import StatusSlot, StepStatus
-from flowstate.item.visibility import Visibility, visibility_of
+from flowstate.item.visibility import Visibility, hidden_id, is_hidden, visibility_of
 
 # What a NamedTuple's own constructor does, without its Python frame: three times as fast, and
 # a delta is little else.
@@ -44,7 +45,6 @@ class ItemBook:
     __slots__ = (
         "_clock",
         "_closed",
-        "_hidden",
         "_ids",
         "_lock",
         "_open",
@@ -87,9 +87,8 @@ class ItemBook:
         self.acquire: Callable[[], object] = lock.acquire
         self.release: Callable[[], None] = lock.release
         self._open: dict[str, LiveItem] = {}
-        self._hidden: set[str] = set()
         self._slot = StatusSlot(self._lock)
-        self.keyed = KeyedItems(self._lock, self._hidden)
+        self.keyed = KeyedItems(self._lock)
         self._closed = False
 
     def __repr__(self) -> str:
@@ -174,11 +173,12 @@ class ItemBook:
         """Make an item and tell of it: open if it is in progress, else settled at once."""
         provenance = owner.provenance(parent)
         declared = owner.declared
-        if provenance.parent is not None and provenance.parent in self._hidden:
+        if is_hidden(provenance.parent):
             declared = "trace"
+        item_id = self._ids("item")
         now = self._clock()
         item = Item(
-            id=self._ids("item"),
+            id=hidden_id(item_id) if declared == "trace" else item_id,
             request_id=self._request_id,
             status=status,
             content=content,
@@ -194,9 +194,6 @@ class ItemBook:
             if self._closed or owner.shut:
                 live.drop()
                 return live
-            # Items that are traces by type (there may be very many) group nothing.
-            if declared == "trace" and visibility_of(content.type, None) == "client":
-                self._hidden.add(item.id)
             if not settled:
                 self._open[item.id] = live
                 owner.open_count += 1
@@ -317,9 +314,7 @@ class LiveItem:
     def __init__(self, book: ItemBook, owner: StepItems, item: Item, settled: bool) -> None:
         self._book = book
         self._item = item
-        self._parts: list[str] | None = (
-            [] if isinstance(item.content, Message | Reasoning) else None
-        )
+        self._parts: list[str] | None = [] if item.content.type in GROWING else None
         self.owner = owner
         self.id = item.id
         """The item's id."""
@@ -386,9 +381,8 @@ class LiveItem:
         last = self._item
         if content is None:
             content = last.content
-            if self._parts and isinstance(content, Message | Reasoning):
-                text = content.text + "".join(self._parts)
-                content = content.model_copy(update={"text": text})
+            if self._parts:
+                content = grown(content, "".join(self._parts))
         if self._parts:
             self._parts.clear()
         self._item = item = Item(

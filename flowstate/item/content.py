@@ -102,7 +102,7 @@ class ErrorReport(BaseModel):
 
 
 class StateChange(BaseModel):
-    """A state cell has a new version."""
+    """A state cell has a new version. Made, like a block trace, only when somebody listens."""
 
     model_config = WIRE
     type: Literal["state_change"] = "state_change"
@@ -123,19 +123,30 @@ class ResourceChange(BaseModel):
 
 
 class Suspension(BaseModel):
-    """The run waits for a person's answer."""
+    """
+    A question to a person. In progress until it is answered; incomplete if nobody waits for the
+    answer any more.
+    """
 
     model_config = WIRE
     type: Literal["suspension"] = "suspension"
     name: str
+    question_id: str
+    """What an answer is given to: the execution path of the step that asks."""
     question: Any = None
+    """What the person is shown: JSON."""
+    answer_schema: Any = None
+    """The JSON Schema of the answer; None where its type has none."""
+    answer: Any = None
+    """JSON; None until there is one."""
 
 
 class BlockTrace(BaseModel):
     """
     One execution of a block; made only when somebody listens for it.
 
-    Values are referenced by their type and size, never copied into the item.
+    In the process that runs it the values are there too, by reference: nothing is copied. On the
+    wire and in stores only the names of their types are.
     """
 
     model_config = WIRE
@@ -145,6 +156,14 @@ class BlockTrace(BaseModel):
     attempt: int = 1
     duration: float | None = None
     """Seconds from start to end; None while it runs."""
+    input_type: str | None = None
+    """The class of what came in."""
+    output_type: str | None = None
+    """The class of what went out; None unless it has ended well."""
+    input: Any = Field(default=None, exclude=True, repr=False)
+    """What came in, itself. Not to be changed."""
+    output: Any = Field(default=None, exclude=True, repr=False)
+    """What went out, itself. Not to be changed."""
     error: str | None = None
 
 

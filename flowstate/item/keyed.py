@@ -15,12 +15,13 @@ and what follows are one change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeAlias, final
 
 from flowstate.item.content import Content
 from flowstate.item.item import ItemStatus
+from flowstate.item.visibility import is_hidden
 from flowstate.item.writer import OpenItem
 
 if TYPE_CHECKING:
@@ -33,16 +34,14 @@ Begin: TypeAlias = "Callable[[Step, Content, str | None, bool, ItemStatus], Open
 class KeyedItems:
     """Which item each key stands for; one a request."""
 
-    __slots__ = ("_hidden", "_items", "_lock")
+    __slots__ = ("_items", "_lock")
 
-    def __init__(self, lock: AbstractContextManager[object], hidden: Collection[str]) -> None:
+    def __init__(self, lock: AbstractContextManager[object]) -> None:
         """
         Args:
             lock: held while an item is looked up and changed.
-            hidden: the ids of the items that clients don't see; what lies under one is hidden.
         """
         self._lock = lock
-        self._hidden = hidden
         self._items: dict[tuple[str, bool, bool], OpenItem] = {}
 
     def __repr__(self) -> str:
@@ -77,7 +76,7 @@ class KeyedItems:
         with self._lock:
             if step.shut:
                 return begin(step, content, parent, transient, status).id
-            hidden |= (parent or step.parent) in self._hidden
+            hidden |= is_hidden(parent or step.parent)
             place = (key, hidden, transient or step.transient)
             item = self._items.get(place)
             if item is None:

@@ -11,6 +11,28 @@ Visibility: TypeAlias = Literal["client", "trace"]
 
 _TRACE_TYPES = frozenset({"block_trace", "router_decision", "state_change"})
 
+_HIDDEN = "hidden_"
+
+
+def hidden_id(item_id: str) -> str:
+    """
+    The id of an item that its block hides, or that lies under such a one.
+
+    The id itself tells. So what lies under it is known to be hidden however many items there were,
+    long after it has settled, and in another process, too.
+    """
+    return f"{_HIDDEN}{item_id}"
+
+
+def is_hidden(item_id: str | None) -> bool:
+    """
+    Whether this is the id of an item that its block hides, or that lies under such a one.
+
+    >>> is_hidden(hidden_id("item_1")), is_hidden("item_1"), is_hidden(None)
+    (True, False, False)
+    """
+    return item_id is not None and item_id.startswith(_HIDDEN)
+
 
 def visibility_of(content_type: str, declared: Visibility | None) -> Visibility:
     """

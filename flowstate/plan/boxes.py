@@ -60,6 +60,8 @@ class _Layout:
                 return self._node(site, "function")
             case "wait":
                 return self._node(site, "wait")
+            case "ask":
+                return self._node(site, "ask")
             case "sequencer":
                 return self._framed(self._steps(site), site.name)
             case "parallel":
@@ -181,7 +183,8 @@ class _Layout:
 
     def _node(self, site: Site, kind: Kind) -> Box:
         detail = "" if kind == "function" else type_name(site.output_type)
-        return self._node_box(kind, site.name, "" if site.tap else detail, site.path)
+        label = f"{site.name}?" if kind == "ask" else site.name
+        return self._node_box(kind, label, "" if site.tap else detail, site.path)
 
     def _node_box(self, kind: Kind, label: str, detail: str, path: str | None) -> Box:
         record = None if self._recording is None or path is None else self._recording.get(path)

@@ -2,6 +2,7 @@
 Compiling a definition into a plan: a list of passes, each a pure function.
 
     expand    names and types; every fault at once
+    ask       questions to people stand where they can wait
     declare   the state that its blocks use; two things under one name is a fault
     emit      the program
     (asked for) graph, mermaid, describe
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from flowstate.define.block import Block
 from flowstate.errors import PlanError
+from flowstate.plan.asking import misplaced_questions
 from flowstate.plan.declared import Declared, collect
 from flowstate.plan.emit import emit
 from flowstate.plan.expand import Expansion
@@ -120,7 +122,7 @@ class Plan(Generic[I_contra, O_co]):
         return f"<plan {self.name!r}: {sum(1 for _ in sites(self.root))} nodes>"
 
 
-def build_plan(block: Block[A, B], *, strict: bool = False) -> Plan[A, B]:
+def build_plan(block: Block[A, B], *, strict: bool = False, path: str | None = None) -> Plan[A, B]:
     """
     Check a composition and compile it.
 
@@ -128,14 +130,18 @@ def build_plan(block: Block[A, B], *, strict: bool = False) -> Plan[A, B]:
         block: any block; most often a sequencer.
         strict: refuse edges that the annotations can't prove, instead of checking them when they
             run.
+        path: the static path of the whole; by default the block's name. A block that a node calls
+            stands beneath that node.
 
     Raises:
         PlanError: something doesn't fit; it carries all faults at once.
     """
     expansion = Expansion(strict=strict)
-    root = expansion.root(block)
+    root = expansion.root(block, path)
     declared, clashes = collect(root)
     faults = [*expansion.judge.faults, *clashes]
+    if expansion.asks:
+        faults += misplaced_questions(root)
     if faults:
         raise PlanError(block.name, faults)
     return Plan(block.name, root, emit(root), declared)

@@ -13,6 +13,7 @@ from typing import Any, final
 from flowstate.define.handler import Handler
 from flowstate.define.router import Router
 from flowstate.define.step import (
+    AskStep,
     BranchStep,
     FirstStep,
     ForEachStep,
@@ -26,6 +27,7 @@ from flowstate.define.step import (
     WaitStep,
 )
 from flowstate.plan.program import (
+    ASK,
     BREATHE,
     CALL,
     CALL_CTX,
@@ -49,6 +51,7 @@ from flowstate.plan.program import (
     THROW_IF,
     WAIT,
     WAIT_ITEMS,
+    Ask,
     Each,
     Fork,
     Guard,
@@ -65,6 +68,10 @@ from flowstate.plan.validator import checker, checks_nothing, exact_class
 
 BREATHE_EVERY = 64
 """Calls in a row between two looks at the clock: a step costs 0.3 µs, a look 0.06."""
+
+_TRAITS = {SIDE: "has_side_chains", WAIT_ITEMS: "reads_items", ASK: "asks"}
+"""What an instruction makes hold of its program, and of every one around that."""
+_TRAIT_NAMES = (*_TRAITS.values(), "watches")
 
 
 def emit(site: Site) -> Program:
@@ -86,6 +93,8 @@ class _Emitter:
         self._owned: frozenset[str] = frozenset()
         """The paths of the sequencer being laid, as its author wrote it."""
         self._calls = 0
+        self._traits: set[str] = set()
+        """Names of the program's traits that hold."""
 
     def program(self, *, body_only: bool = False) -> Program:
         """
@@ -105,14 +114,10 @@ class _Emitter:
             instructions=instructions,
             places=tuple(self._places),
             rows=tuple(self._rows),
-            has_side_chains=any(
-                isinstance(row[4], Side) or any(inner.has_side_chains for inner in _inside(row))
-                for row in instructions
-            ),
-            reads_items=any(
-                row[0] == WAIT_ITEMS or any(inner.reads_items for inner in _inside(row))
-                for row in instructions
-            ),
+            has_side_chains="has_side_chains" in self._traits,
+            reads_items="reads_items" in self._traits,
+            watches="watches" in self._traits,
+            asks="asks" in self._traits,
             solo=solo[1] if solo else None,
             solo_exact=solo[2] if solo else None,
             solo_check=solo[3] if solo else None,
@@ -135,6 +140,8 @@ class _Emitter:
         row = [code, fn, exact, check, argument]
         self._code.append(row)
         self._places.append(Place(site, self._turns))
+        if code in _TRAITS:
+            self._traits.add(_TRAITS[code])
         if code in (CALL, CALL_CTX, MAP, MAP_CTX):
             self._calls += 1
             if self._calls % BREATHE_EVERY == 0:
@@ -157,7 +164,7 @@ class _Emitter:
             self._depth += 1
         self._edge(site.edge, site)
         if site.block is not None and _limited(site):
-            bare = _Emitter(site).program(body_only=True)
+            bare = self._within(_Emitter(site).program(body_only=True))
             self._add(GUARD, site, argument=Guard(bare, site.block))
         else:
             self._body(site)
@@ -194,24 +201,17 @@ class _Emitter:
                 self._parallel(site)
             case "step_any" | "race":
                 assert isinstance(site.step, FirstStep)
-                self._add(
-                    FORK,
-                    site,
-                    argument=Fork(
-                        mode="race" if site.step.concurrent else "any",
-                        names=tuple(child.name for child in site.children),
-                        programs=tuple(emit(child) for child in site.children),
-                        limit=None,
-                        collect=_as_list,
-                    ),
-                )
+                mode = "race" if site.step.concurrent else "any"
+                self._add(FORK, site, argument=self._fork(site, mode, None, _as_list))
             case "for_each":
                 assert isinstance(site.step, ForEachStep)
                 self._add(
                     EACH,
                     site,
                     argument=Each(
-                        emit(site.children[0]), site.step.connector, site.step.max_concurrency
+                        self._within(emit(site.children[0])),
+                        site.step.connector,
+                        site.step.max_concurrency,
                     ),
                 )
             case "loop":
@@ -224,7 +224,17 @@ class _Emitter:
                 self._add(
                     SIDE,
                     site,
-                    argument=Side(emit(site.children[0]), connector, site.step.each),
+                    argument=Side(self._within(emit(site.children[0])), connector, site.step.each),
+                )
+            case "ask":
+                assert isinstance(site.step, AskStep)
+                self._add(
+                    ASK,
+                    site,
+                    fn=site.step.question,
+                    argument=Ask(
+                        site.step.name, site.output_type, checker(site.output_type, site.path)
+                    ),
                 )
             case "exit_if" | "throw_if" | "rescue" | "wait":
                 raise AssertionError(f"{site.kind} stands only in a sequencer")
@@ -233,6 +243,8 @@ class _Emitter:
         block = site.block
         assert isinstance(block, Handler)
         output = site.output_type
+        if block.transient:
+            self._traits.add("watches")
         if block.is_async:
             code = CALL_CTX if block.takes_context else CALL
             self._add(code, site, fn=block.fn, output=output)
@@ -313,18 +325,27 @@ class _Emitter:
         assert isinstance(step, ParallelStep)
         names = tuple(child.name for child in site.children)
         output = site.output_type if step.into is not None else None
-        self._add(
-            FORK,
-            site,
-            output=output,
-            argument=Fork(
-                mode="all",
-                names=names,
-                programs=tuple(emit(child) for child in site.children),
-                limit=step.max_concurrency,
-                collect=_collector(step, names),
-            ),
+        fork = self._fork(site, "all", step.max_concurrency, _collector(step, names))
+        self._add(FORK, site, output=output, argument=fork)
+
+    def _fork(
+        self, site: Site, mode: str, limit: int | None, collect: Callable[[list[Any]], Any]
+    ) -> Fork:
+        """The branches of a site, each a program of its own."""
+        programs = tuple(self._within(emit(child)) for child in site.children)
+        return Fork(
+            mode=mode,
+            names=tuple(child.name for child in site.children),
+            programs=programs,
+            limit=limit,
+            collect=collect,
+            asks=any(program.asks for program in programs),
         )
+
+    def _within(self, program: Program) -> Program:
+        """A program that this one runs, whose traits are its own too."""
+        self._traits.update(trait for trait in _TRAIT_NAMES if getattr(program, trait))
+        return program
 
     def _loop(self, site: Site) -> None:
         step = site.step
@@ -383,17 +404,6 @@ def _limited(site: Site) -> bool:
         or block.status is not None
         or block.container is not None
     )
-
-
-def _inside(row: Instruction) -> tuple[Program, ...]:
-    """The programs that an instruction runs."""
-    match row[4]:
-        case Fork(programs=programs):
-            return programs
-        case Each(program=program) | Guard(program=program) | Side(program=program):
-            return (program,)
-        case _:
-            return ()
 
 
 def _as_list(results: list[Any]) -> Any:

@@ -17,6 +17,7 @@ from flowstate.define.handler import Handler
 from flowstate.define.router import Router
 from flowstate.define.sequencer import Sequencer
 from flowstate.define.step import (
+    AskStep,
     BranchStep,
     ExitIfStep,
     FirstStep,
@@ -48,11 +49,13 @@ class Expansion:
 
     def __init__(self, *, strict: bool) -> None:
         self.judge = Judge(strict=strict)
+        self.asks = False
+        """Whether a step asks a person."""
 
-    def root(self, block: Block[Any, Any]) -> Site:
-        """The tree of the whole definition."""
+    def root(self, block: Block[Any, Any], path: str | None = None) -> Site:
+        """The tree of the whole definition; ``path`` is by default the block's name."""
         declared = block.input_type
-        return self._block(block, block.name, declared, source="the input")
+        return self._block(block, path or block.name, declared, source="the input")
 
     # --- blocks ---------------------------------------------------------------------------------
 
@@ -292,6 +295,10 @@ class Expansion:
                 )
             case WaitStep() | WaitConditionStep():
                 return placed("wait", running)
+            case AskStep(question=question):
+                self.asks = True
+                self.judge.function(question, running, path, source, "the question")
+                return placed("ask", step.answer_type)
             case LoopBackStep():
                 raise AssertionError("loop_back was taken apart before")
 

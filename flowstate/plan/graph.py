@@ -195,6 +195,10 @@ def _body(picture: GraphView, site: Site, ends: _Ends, group: str | None) -> _En
             _node(picture, site, site.path, site.name, "join", group)
             _link(picture, ends, site.path)
             return [(site.path, "")]
+        case "ask":
+            _node(picture, site, site.path, f"{site.name}?", "step", group)
+            _link(picture, ends, site.path)
+            return [(site.path, "")]
         case "exit_if" | "throw_if" | "rescue":
             raise AssertionError(f"{site.kind} stands only in a sequencer")
 

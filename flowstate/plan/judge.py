@@ -71,16 +71,28 @@ class Judge:
     def condition(
         self, condition: Callable[[Any], bool] | None, running: object, path: str, source: str
     ) -> None:
-        if condition is not None:
-            takes, _ = annotations_of(condition)
+        """Judge whether a condition takes the running value."""
+        self.function(condition, running, path, source, "the condition")
+
+    def function(
+        self,
+        fn: Callable[[Any], Any] | None,
+        running: object,
+        path: str,
+        source: str,
+        label: str,
+    ) -> None:
+        """Judge whether a function beside the chain takes the running value."""
+        if fn is not None:
+            takes, _ = annotations_of(fn)
             if takes is not UNKNOWN_TYPE:
                 self.edge(
                     running,
                     takes,
                     path,
                     source,
-                    "the condition",
-                    way_out="Let the condition take what is there, or put .map(...) before it.",
+                    label,
+                    way_out=f"Let {label} take what is there, or put .map(...) before it.",
                 )
 
     def edge(

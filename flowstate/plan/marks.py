@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, final
 from flowstate.plan.recorded import NodeRecord
 
 Style: TypeAlias = Literal["plain", "checked", "failure", "side", "quiet"]
-Kind: TypeAlias = Literal["step", "tap", "function", "choice", "join", "end", "wait"]
+Kind: TypeAlias = Literal["step", "tap", "function", "choice", "join", "end", "wait", "ask"]
 
 
 @final

@@ -38,37 +38,39 @@ EACH: Final = 6
 """Run a program once an entry; ``argument`` is an ``Each``."""
 GUARD: Final = 7
 """Run a program under limits; ``argument`` is a ``Guard``."""
-LAST_NODE: Final = GUARD
+ASK: Final = 8
+"""Ask a person; fn(value) is the question, ``argument`` an ``Ask``."""
+LAST_NODE: Final = ASK
 """What stands below is bookkeeping, of which no listener is told."""
-JUMP: Final = 8
+JUMP: Final = 9
 """Go to ``argument``."""
-JUMP_UNLESS: Final = 9
+JUMP_UNLESS: Final = 10
 """Go to ``argument`` unless fn(value)."""
-NEXT_TURN: Final = 10
+NEXT_TURN: Final = 11
 """The end of a loop's body: fn(value) decides; ``argument`` is a ``Turn``."""
-PUSH: Final = 11
+PUSH: Final = 12
 """Put the running value on the stack (a tap's)."""
-POP: Final = 12
+POP: Final = 13
 """Take it back."""
-ENTER_LOOP: Final = 13
+ENTER_LOOP: Final = 14
 """Put the turn 0 on the stack."""
-EXIT_IF: Final = 14
+EXIT_IF: Final = 15
 """If fn(value): cut the stack to depth and go to target; ``argument`` is (target, depth)."""
-THROW_IF: Final = 15
+THROW_IF: Final = 16
 """If fn(value): raise ``argument``, an exception or a function of the value."""
-CHECK: Final = 16
+CHECK: Final = 17
 """value = check(value): an edge that the types didn't prove."""
-ROUTE: Final = 17
+ROUTE: Final = 18
 """Go where the router's choice lies; ``argument`` is a ``Route``."""
-NO_BRANCH: Final = 18
+NO_BRANCH: Final = 19
 """Raise NoMatchingBranch."""
-BREATHE: Final = 19
+BREATHE: Final = 20
 """Let other tasks run if this one has held the loop for long."""
-SIDE: Final = 20
+SIDE: Final = 21
 """Begin side chains; ``argument`` is a ``Side``."""
-WAIT: Final = 21
+WAIT: Final = 22
 """Wait for the sequencer's own side chains; ``argument``: (its paths, timeout, raises)."""
-WAIT_ITEMS: Final = 22
+WAIT_ITEMS: Final = 23
 """Wait until fn(items); ``argument``: (timeout, raises)."""
 
 Instruction: TypeAlias = tuple[int, Any, type | None, Callable[[Any], Any] | None, Any]
@@ -117,6 +119,10 @@ class Program:
     """Whether it, or a program inside it, begins any: then its branches need gates of their own."""
     reads_items: bool = False
     """Whether it, or a program inside it, waits for a condition over the request's items."""
+    watches: bool = False
+    """Whether it, or a program inside it, has a block that may watch: a transient one."""
+    asks: bool = False
+    """Whether it, or a program inside it, asks a person: then who can go on is counted."""
     solo: Callable[[Any], Any] | None = None
     """Set where the whole program is one ``CALL``: the function, called without a coroutine of
     ours around it."""
@@ -149,6 +155,8 @@ class Fork:
     limit: int | None
     collect: Callable[[list[Any]], Any]
     """Makes one value of the results, in declared order (mode all)."""
+    asks: bool
+    """Whether a branch asks a person."""
 
 
 @final
@@ -169,6 +177,17 @@ class Side:
     program: Program
     connector: Callable[[Any], Any] | None
     each: bool
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question to a person."""
+
+    name: str
+    answer_type: object
+    check: Callable[[Any], Any] | None
+    """Validates an answer; None where anything is one."""
 
 
 @final

@@ -30,6 +30,7 @@ SiteKind: TypeAlias = Literal[
     "throw_if",
     "side_chain",
     "wait",
+    "ask",
 ]
 
 

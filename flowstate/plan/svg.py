@@ -30,7 +30,12 @@ _FILLS = {
     "join": ("#e3ede8", "#4f8a6f"),
     "end": ("#2d3746", "#2d3746"),
     "wait": ("#eef6f7", "#4b919b"),
+    "ask": ("#fdeef3", "#b8527a"),
 }
+
+
+_RADIUS = {"step": 7.0, "tap": 7.0, "wait": 7.0, "ask": 7.0, "join": 3.0}
+"""How round the corners of a node are; all others are pills."""
 
 
 def svg(root: Site, recording: Mapping[str, NodeRecord] | None = None) -> str:
@@ -98,6 +103,8 @@ def _line(mark: Line) -> str:
         return line
     (x, y), (to_x, to_y) = mark.points[0], mark.points[1]
     if x == to_x:
+        # Beside its last piece: where several part, that is what tells them apart.
+        (x, y), (_, to_y) = mark.points[-2], mark.points[-1]
         at = f'x="{x + 7:.1f}" y="{(y + to_y) / 2 + 4:.1f}"'
     elif to_x < x:
         at = f'x="{x - 6:.1f}" y="{y - 6:.1f}" text-anchor="end"'
@@ -131,13 +138,17 @@ def _towards(
     return corner[0] + dx * step, corner[1] + dy * step
 
 
+_RUN = frozenset({"step", "tap", "function", "ask"})
+"""What is drawn pale if it didn't run in what was recorded."""
+
+
 def _node(mark: Node) -> str:
     fill, stroke = _FILLS[mark.kind]
     ink = "#ffffff" if mark.kind == "end" else _INK
     opacity = ""
     if mark.record is not None and mark.record.failures:
         fill, stroke = "#fbe4e2", "#c2413a"
-    elif mark.recorded and mark.record is None and mark.kind in ("step", "tap", "function"):
+    elif mark.recorded and mark.record is None and mark.kind in _RUN:
         opacity = ' opacity="0.45"'
     x, y, w, h = mark.x, mark.y, mark.width, mark.height
     if mark.kind == "choice":
@@ -147,13 +158,13 @@ def _node(mark: Node) -> str:
             f'L{x:.1f} {cy:.1f} Z" fill="{fill}" stroke="{stroke}" stroke-linejoin="round"/>'
         )
     else:
-        radius = {"step": 7.0, "tap": 7.0, "wait": 7.0, "join": 3.0}.get(mark.kind, h / 2)
+        radius = _RADIUS.get(mark.kind, h / 2)
         dash = ' stroke-dasharray="5 3"' if mark.kind == "tap" else ""
         shape = (
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="{radius:.1f}" '
             f'fill="{fill}" stroke="{stroke}"{dash}/>'
         )
-    texts = [(mark.label, ink, 13, "600" if mark.kind in ("step", "tap") else "400")]
+    texts = [(mark.label, ink, 13, "600" if mark.kind in ("step", "tap", "ask") else "400")]
     if mark.detail:
         texts.append((mark.detail, _MUTED, 11, "400"))
     if mark.record is not None and mark.kind != "join":

@@ -9,25 +9,31 @@ order, shielded and bounded.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, final
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias, TypeVar, final
 
 import anyio
 import anyio.lowlevel
 
-from flowstate.admission.admit import wait_for_turn
+from flowstate.collection import K
+from flowstate.context import M
 from flowstate.define.flow import Action
 from flowstate.define.policy import Policy
+from flowstate.define.resource import Resource
 from flowstate.define.uses import StateDeclaration
 from flowstate.errors import StoreError
-from flowstate.ids import Identity, IdSource, RequestId
+from flowstate.ids import Identity, RequestId
 from flowstate.item.book import ItemBook
-from flowstate.item.content import ErrorReport
-from flowstate.item.told import was_told
-from flowstate.lease.protocol import LeaseBackend, Place
+from flowstate.item.content import ErrorReport, ResourceChange, StateChange
+from flowstate.item.told import mark_told, was_told
+from flowstate.lease.protocol import Place
 from flowstate.plan.build import Plan
 from flowstate.request.lifecycle import ENDED, RequestEvent, after
+from flowstate.request.pauses import Pauses
+from flowstate.request.standing import Standing
 from flowstate.request.stored_value import stored_output
+from flowstate.request.surroundings import Surroundings
 from flowstate.request.tracing import Tracer
 from flowstate.run.attribution import path_of
 from flowstate.run.frame import Frame
@@ -36,10 +42,13 @@ from flowstate.run.scheduler import execute
 from flowstate.run.services import Services
 from flowstate.run.side_chains import SideChains
 from flowstate.state.cell import StateCell, cell_key
-from flowstate.store.protocol import Store
+from flowstate.state.collection import ResourceCollection, collection_key
 from flowstate.store.record import Fence, PutRequest, RequestRecord, RequestStatus
+from flowstate.stream.cursor import Cursor
 from flowstate.stream.outbox import Outbox
 from flowstate.stream.reader import EventReader, EventSource, read_events
+
+T = TypeVar("T")
 
 SETTLE_TIME = 30.0
 """Seconds that storing the last rows of a request may take."""
@@ -57,20 +66,6 @@ _EVENTS: Mapping[str, RequestEvent] = {
     "cancelled": "cancel",
     "interrupted": "interrupt",
 }
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What a Runtime gives every request."""
-
-    store: Store
-    lease: LeaseBackend
-    clock: Callable[[], int]
-    ids: IdSource
-    slots: anyio.Semaphore | None
-    drain_timeout: float | None
-    trace: bool
 
 
 @final
@@ -95,7 +90,6 @@ class Execution:
         self.identity: Identity = record.identity
         self.request_id = RequestId(record.id)
         self.store = surroundings.store
-        self.behind: str | None = None
         self.outcome: Outcome | None = None
         self.ran = False
         self.refusal: Exception | None = None
@@ -110,16 +104,20 @@ class Execution:
         """Set when everything is stored and the place given back."""
         self._around = surroundings
         self._plan = plan
-        self._policy = policy
-        self.place = place
-        """Its place on its key; None where nothing is arbitrated."""
+        self.standing = Standing(
+            place,
+            lease=surroundings.lease,
+            policy=policy,
+            slots=surroundings.slots,
+            request_id=self.request_id,
+            action=action.name,
+            identity=record.identity,
+        )
         self._record = record
         self._value = value
         self._scope = anyio.CancelScope()
         self._pumping = anyio.CancelScope(shield=True)
         self._gate = Gate()
-        self._fence: Fence | None = None
-        """Set when its turn has come: before that a write would fence off the one that runs."""
         self.outbox = Outbox(record.id, surroundings.store, on_failure=self._store_failed)
         self._book = ItemBook(
             record.id, clock=surroundings.clock, ids=surroundings.ids, emit=self.outbox.put
@@ -130,6 +128,8 @@ class Execution:
             plan.declared,
             listener=Tracer(self._book) if surroundings.trace else None,
         )
+        self.pauses = Pauses(self, self._services) if plan.program.asks else None
+        """What suspends it; None for a plan that asks nobody."""
 
     @property
     def status(self) -> RequestStatus:
@@ -145,6 +145,8 @@ class Execution:
         """Ask it to stop."""
         if self.over.is_set() or self._services.cancel_reason is not None:
             return
+        if self.pauses is not None:
+            self.pauses.end()
         self._services.cancel_reason = reason
         self._gate.close()
         self._scope.cancel()
@@ -159,6 +161,8 @@ class Execution:
             return
         async with anyio.create_task_group() as group:
             group.start_soon(self._pump)
+            if self.pauses is not None:
+                group.start_soon(self.pauses.watch)
             try:
                 with self._scope:
                     self.outcome = await self._reach()
@@ -170,7 +174,7 @@ class Execution:
                 raise
             finally:
                 if self.outcome is None:
-                    self.outcome = self._why_stopped()
+                    self.outcome = ("cancelled", self._services.cancel_reason or "cancelled")
                 await self._settle()
 
     # --- the parts of a life --------------------------------------------------------------------
@@ -192,9 +196,7 @@ class Execution:
             return True
         self.outcome = ("interrupted", "it could not be recorded")
         try:
-            if self.place is not None:
-                with anyio.CancelScope(shield=True):
-                    await self._around.lease.give_back(self.place)
+            await self.standing.leave()
         finally:
             self._let_go()
         return False
@@ -202,29 +204,47 @@ class Execution:
     async def _reach(self) -> Outcome:
         """Run it when its turn has come; gives how it ended, unless it was cancelled."""
         try:
-            if self.place is not None:
-                await wait_for_turn(
-                    self._around.lease, self._policy, self.place, self.request_id, self._waits
-                )
-            if self._around.slots is None:
-                return await self._run()
-            async with self._around.slots:
-                return await self._run()
+            await self.start()
+            return await self._run()
         except Exception as error:
             await anyio.lowlevel.checkpoint_if_cancelled()
             return ("failed", error)
+        finally:
+            self.standing.leave_slot()
+
+    async def start(self) -> None:
+        """Wait for its turn, and have it running."""
+        await self.standing.await_turn(self._waits)
+        self._book.settle_open(self._own)
+        self.outbox.fence = self.standing.fence
+        await self._move("start")
+
+    async def suspend(self) -> None:
+        """Have it suspended: it holds nothing that another request could use."""
+        await self._move("suspend")
+        self.outbox.fence = None
+        await self.standing.leave()
+
+    async def readmit(self) -> None:
+        """
+        Admit it anew while it is suspended: a place as for one that arrives, and recorded.
+
+        Raises:
+            RequestRefused: the policy is ``reject`` and another request is in flight.
+            StoreError: it could not be recorded; the place is given back.
+        """
+        await self.standing.take_again()
+        try:
+            await self._move("resume")
+        except BaseException:
+            await self.standing.leave()
+            raise
 
     async def _run(self) -> Outcome:
-        self.behind = None
-        self._book.settle_open(self._own)
-        if self.place is not None:
-            self._fence = Fence(key=self.place.key, token=self.place.ticket)
-            self.outbox.fence = self._fence
-        await self._move("start")
         self.ran = True
         self.begun.set()
         frame = Frame(self._plan.program, self._services, self._gate)
-        if not self._plan.program.has_side_chains:
+        if not (self._plan.program.has_side_chains or self._plan.program.watches):
             return await self._main_chain(frame)
         # The main chain's end is the output's; side chains may go on, and the place is held.
         async with self._services.side_chains:
@@ -241,10 +261,15 @@ class Execution:
             self.decided.set()
             with anyio.move_on_after(self._around.drain_timeout) as patience:
                 await self._services.side_chains.drained()
+                if outcome[0] == "failed":
+                    self._tell(outcome[1])
+                self._services.watchers.tell(self._book.last)
+                await self._services.watchers.drained()
             if patience.cancelled_caught:
                 self._services.log.warning(
                     "side_chains_cut_off",
                     running=self._services.side_chains.running,
+                    watchers=self._services.watchers.running,
                     after=self._around.drain_timeout,
                 )
                 self._gate.close()
@@ -268,7 +293,6 @@ class Execution:
         return outcome
 
     async def _waits(self, behind: str) -> None:
-        self.behind = behind
         self._book.status(self._own).show(f"Waiting behind request {behind}…")
         if self._record.status == "accepted":
             await self._move("wait")
@@ -278,6 +302,8 @@ class Execution:
         assert self.outcome is not None
         with anyio.CancelScope(shield=True, deadline=anyio.current_time() + SETTLE_TIME):
             try:
+                if self.pauses is not None:
+                    await self.pauses.ended()
                 if self.outcome[0] == "failed":
                     self._tell(self.outcome[1])
                 self._book.close()
@@ -290,8 +316,7 @@ class Execution:
                 self._services.log.error("request_not_recorded", error=str(error))
             finally:
                 try:
-                    if self.place is not None:
-                        await self._around.lease.give_back(self.place)
+                    await self.standing.leave()
                 finally:
                     self._let_go()
 
@@ -316,6 +341,7 @@ class Execution:
             ErrorReport(code=type(error).__name__, message=str(error) or repr(error)),
             status="failed",
         )
+        mark_told(error)
 
     async def _move(self, event: RequestEvent) -> None:
         """Record the next status, with the outcome if it is the last."""
@@ -329,7 +355,7 @@ class Execution:
                 record = replace(record, error=str(why) or repr(why))
             case _:
                 pass  # It goes on: there is no outcome yet, or its last row is still to come.
-        await self.store.commit([PutRequest(record=record)], fence=self._fence)
+        await self.store.commit([PutRequest(record=record)], fence=self.standing.fence)
         self._record = record
 
     async def _pump(self) -> None:
@@ -339,17 +365,18 @@ class Execution:
 
     def _store_failed(self, error: Exception) -> None:
         self._services.log.error("items_not_stored", error=str(error))
-        # An output that has been answered stands; one that hasn't is not.
+        failure = error if isinstance(error, StoreError) else StoreError(str(error))
+        self.break_off(("failed", failure))
+
+    def break_off(self, outcome: Outcome) -> None:
+        """Stop it with this outcome, unless it has an output that was answered already."""
         if not self.decided.is_set() and (self.outcome is None or self.outcome[0] == "completed"):
-            self.outcome = (
-                "failed",
-                error if isinstance(error, StoreError) else StoreError(str(error)),
-            )
+            self.outcome = outcome
             self._gate.close()
             self._scope.cancel()
 
-    def _why_stopped(self) -> Outcome:
-        return ("cancelled", self._services.cancel_reason or "cancelled")
+    def _fence(self) -> Fence | None:
+        return self.standing.fence
 
     # --- what its run needs (``run.services.Owner``) ----------------------------------------------
 
@@ -357,14 +384,35 @@ class Execution:
         """The request's items."""
         return self._book
 
-    def read_events(self) -> EventReader:
-        """A reader of everything, from the first event on."""
-        return read_events(self.source(), None, "trace")
+    async def keep(self, name: str, make: Callable[[], AbstractAsyncContextManager[T]]) -> T:
+        """What its session keeps open under this name."""
+        return await self._around.kept.keep(self.identity, name, make)
 
-    def open_cell(self, declaration: StateDeclaration, path: str | None) -> StateCell[Any]:
+    async def let_go(self, name: str) -> None:
+        """Close it."""
+        await self._around.kept.let_go(self.identity, name)
+
+    def read_events(self, after: int = 0) -> EventReader:
+        """A reader of everything behind this sequence."""
+        cursor = Cursor(request_id=self.request_id, sequence=after) if after else None
+        return read_events(self.source(), cursor, "trace")
+
+    def open_cell(
+        self,
+        declaration: StateDeclaration,
+        path: str | None,
+        tell: Callable[[StateChange], object] | None,
+    ) -> StateCell[Any]:
         return StateCell(
             self.store,
             cell_key(declaration, self.identity, self.request_id, path),
             declaration.model,
             fence=self._fence,
+            tell=tell,
         )
+
+    def open_collection(
+        self, resource: Resource[M, K], tell: Callable[[ResourceChange], object] | None
+    ) -> ResourceCollection[M, K]:
+        key = collection_key(resource, self.identity, self.request_id)
+        return ResourceCollection(self.store, key, resource, fence=self._fence, tell=tell)

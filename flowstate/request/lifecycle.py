@@ -37,7 +37,12 @@ TABLE: dict[RequestStatus, dict[RequestEvent, RequestStatus]] = {
         "interrupt": "interrupted",
         "suspend": "suspended",
     },
-    "suspended": {"resume": "accepted", "cancel": "cancelled"},
+    "suspended": {
+        "resume": "accepted",
+        "fail": "failed",
+        "cancel": "cancelled",
+        "interrupt": "interrupted",
+    },
     "completed": {},
     "failed": {},
     "cancelled": {},

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, final
 
-from flowstate.errors import RequestCancelled, RequestInterrupted
+from flowstate.errors import RequestCancelled, RequestInterrupted, UnknownQuestion
 from flowstate.ids import Identity, RequestId
 from flowstate.item.item import Item
 from flowstate.item.visibility import Visibility
+from flowstate.run.questions import Question
 from flowstate.store.record import RequestStatus
 from flowstate.stream.cursor import Cursor
 from flowstate.stream.reader import EventReader, read_events
@@ -68,7 +69,7 @@ class Run(Generic[O_co]):
     @property
     def waiting_behind(self) -> str | None:
         """The id of the request just ahead of it while it waits, else None."""
-        return self._execution.behind
+        return self._execution.standing.behind
 
     @property
     def side_chains(self) -> SideChainCounts:
@@ -123,6 +124,37 @@ class Run(Generic[O_co]):
         """Wait until all of it is stored and its place given back; gives the last status."""
         await self._execution.over.wait()
         return self._execution.status
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """The questions that wait for an answer now, in the order they were asked."""
+        pauses = self._execution.pauses
+        return () if pauses is None else pauses.open
+
+    async def asked(self) -> tuple[Question, ...]:
+        """Wait until there are questions, and give them; empty once there will be none any more."""
+        pauses = self._execution.pauses
+        return () if pauses is None else await pauses.asked()
+
+    async def answer(self, question_id: str, answer: object) -> None:
+        """
+        Answer an open question. What asked goes on at once, or, if the request is suspended, when
+        it has been admitted anew, as a request that arrives is.
+
+        Args:
+            question_id: ``Question.id``.
+            answer: validated against the type that the step declares.
+
+        Raises:
+            UnknownQuestion: no such question is open.
+            InvalidValue: the answer doesn't fit; the question stays open.
+            RequestRefused: suspended, the policy is ``reject`` and another request is in flight;
+                the question stays open.
+        """
+        pauses = self._execution.pauses
+        if pauses is None:
+            raise UnknownQuestion(question_id, ())
+        await pauses.answer(question_id, answer)
 
     def cancel(self, reason: str = "cancelled by the caller") -> None:
         """

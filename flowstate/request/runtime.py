@@ -31,10 +31,12 @@ from flowstate.item.visibility import Visibility
 from flowstate.lease.memory import MemoryLease
 from flowstate.lease.protocol import LeaseBackend
 from flowstate.plan.build import Plan, build_plan
-from flowstate.request.execution import Execution, Surroundings
+from flowstate.request.execution import Execution
+from flowstate.request.kept import Kept
 from flowstate.request.run import Run
 from flowstate.request.session_items import SessionItems
 from flowstate.request.stored_value import stored_input
+from flowstate.request.surroundings import Surroundings
 from flowstate.store.opening import open_store
 from flowstate.store.protocol import Store
 from flowstate.store.record import RequestRecord
@@ -47,7 +49,8 @@ B = TypeVar("B")
 class Runtime:
     """
     Runs the actions of flows. An async context manager: leaving it waits for the requests still
-    under way; leaving it by an error or a cancellation cancels them.
+    under way, but not for people: what is suspended then is interrupted. Leaving it by an error or
+    a cancellation cancels them all.
     """
 
     def __init__(
@@ -119,6 +122,7 @@ class Runtime:
             lease=self._lease,
             clock=self._clock,
             ids=self._ids,
+            kept=Kept(self._group),
             slots=None if self._max_running is None else anyio.Semaphore(self._max_running),
             drain_timeout=self._drain_timeout,
             trace=self._trace,
@@ -131,12 +135,18 @@ class Runtime:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool | None:
-        group, self._group, self._around = self._group, None, None
+        group, self._group = self._group, None
+        around, self._around = self._around, None
         assert group is not None
+        assert around is not None
+        for execution in tuple(self._live.values()):
+            if execution.pauses is not None:
+                execution.pauses.leave()
         if kind is not None:
             for execution in tuple(self._live.values()):
                 execution.cancel("the Runtime was left by an error")
         try:
+            group.start_soon(self._close_kept, around.kept)
             if isinstance(error, anyio.get_cancelled_exc_class()):
                 return await group.__aexit__(kind, error, traceback)
             # Not handed on: the group would wrap the host's own error into a group of one.
@@ -145,6 +155,12 @@ class Runtime:
         finally:
             with anyio.CancelScope(shield=True):
                 await self._store.close()
+
+    async def _close_kept(self, kept: Kept) -> None:
+        """Close what sessions keep open, once no request can ask for it any more."""
+        for execution in tuple(self._live.values()):
+            await execution.over.wait()
+        await kept.close()
 
     @property
     def store(self) -> Store:
@@ -252,7 +268,7 @@ class Runtime:
         known = self._under_way(new_id)
         if known is not None or self._group is None:
             # Sent twice at the same moment, or the Runtime was left.
-            if place is not None and (known is None or known.place != place):
+            if place is not None and (known is None or known.standing.place != place):
                 await self._lease.give_back(place)
             if known is not None:
                 return self._again(known, action, identity)
@@ -281,6 +297,14 @@ class Runtime:
                 ) from execution.refusal
             case error:
                 raise error
+
+    def under_way(self, request_id: str) -> Run[Any] | None:
+        """
+        The run of a request of this Runtime that is not over, to answer or cancel it, say; else
+        None. Whoever asks on behalf of somebody compares ``run.identity`` first.
+        """
+        known = self._under_way(request_id)
+        return None if known is None else Run(known)
 
     async def _live_through(self, execution: Execution) -> None:
         try:

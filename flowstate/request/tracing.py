@@ -35,7 +35,13 @@ class Tracer:
         key = (id(frame), pc, turns)
         if what == "start":
             place = frame.program.places[pc]
-            trace = BlockTrace(block=site.name, kind=site.kind, attempt=frame.attempt)
+            trace = BlockTrace(
+                block=site.name,
+                kind=site.kind,
+                attempt=frame.attempt,
+                input_type=type(detail).__qualname__,
+                input=detail,
+            )
             item = self._book.writer(
                 frame.path(place, turns), site.name, None, transient=True
             ).open(trace)
@@ -48,6 +54,8 @@ class Tracer:
         update: dict[str, object] = {"duration": time.perf_counter() - began}
         if what == "error":
             update["error"] = type(detail).__name__
+        else:
+            update |= {"output_type": type(detail).__qualname__, "output": detail}
         item.settle(
             trace.model_copy(update=update), status="failed" if what == "error" else "completed"
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 from flowstate.context import Entries
 from flowstate.define.block import Block
 from flowstate.define.capability import Capability
+from flowstate.define.resource import Resource
 from flowstate.define.tool import Tool
 from flowstate.define.uses import StateDeclaration
 from flowstate.errors import UndeclaredCapability
@@ -47,7 +48,7 @@ class NodeCapabilities:
         for use in self._block.uses if self._block is not None else ():
             if isinstance(use, Capability):
                 _gather(use, found)
-            elif not isinstance(use, StateDeclaration):
+            elif not isinstance(use, StateDeclaration | Resource):
                 for named in use(self._context):
                     _gather(named, found)
         context: list[str] = []

@@ -34,7 +34,7 @@ async def fork(
     if what.mode == "any":
         return await _in_order(execute, frame, place, turns, what, value)
     ready = Ready(len(what.programs), "race" if what.mode == "race" else "all", what.limit)
-    work = _Work(execute, frame, place, turns, ready, what.programs, None, value)
+    work = _Work(execute, frame, place, turns, ready, what.programs, None, value, what.asks)
     await work.run()
     results = ready.outcome("" if ready.complete else frame.path(place, turns))
     return results[0] if what.mode == "race" else what.collect(results)
@@ -48,7 +48,8 @@ async def each(
     ready = Ready(len(listed), "all", what.limit)
     if not listed:
         return []
-    work = _Work(execute, frame, place, turns, ready, None, what.program, listed)
+    program = what.program
+    work = _Work(execute, frame, place, turns, ready, None, program, listed, program.asks)
     await work.run()
     return ready.outcome("" if ready.complete else frame.path(place, turns))
 
@@ -76,6 +77,7 @@ class _Work:
 
     __slots__ = (
         "above",
+        "alive",
         "coming",
         "execute",
         "gate",
@@ -83,6 +85,7 @@ class _Work:
         "place",
         "program",
         "programs",
+        "questions",
         "ready",
         "turns",
         "value",
@@ -98,6 +101,7 @@ class _Work:
         programs: tuple[Program, ...] | None,
         program: Program | None,
         value: Any,
+        asks: bool,
     ) -> None:
         self.execute = execute
         self.above = above
@@ -112,6 +116,13 @@ class _Work:
         self.coming = 0
         """Workers that were started and have not taken a segment yet."""
         self.group: TaskGroup | None = None
+        self.alive = 1
+        """Workers that have not ended; counted only where there are questions."""
+        self.questions = above.services.questions if asks else None
+        """
+        Told how many of its tasks can go on, if it holds questions: the first worker moves in the
+        place of the task that waits for the fork, and the last one hands that back.
+        """
 
     async def run(self) -> None:
         """Run the segments; returns when every task of the fork has ended."""
@@ -119,7 +130,7 @@ class _Work:
             async with anyio.create_task_group() as group:
                 self.group = group
                 self.coming = 1
-                group.start_soon(self._worker)
+                group.start_soon(self._worker if self.questions is None else self._counted_worker)
         finally:
             self.group = None
             self.gate.leave()
@@ -128,9 +139,24 @@ class _Work:
         group = self.group
         while group is not None and self.coming < 2 and self.ready.more:
             self.coming += 1
-            group.start_soon(self._worker)
+            if self.questions is None:
+                group.start_soon(self._worker)
+            else:
+                self.alive += 1
+                self.questions.joined()
+                group.start_soon(self._counted_worker)
             if self.coming >= self.ready.count:
                 return
+
+    async def _counted_worker(self) -> None:
+        """The worker of a fork that holds questions."""
+        assert self.questions is not None
+        try:
+            await self._worker()
+        finally:
+            self.alive -= 1
+            if self.alive:
+                self.questions.left()
 
     async def _worker(self) -> None:
         self.coming -= 1

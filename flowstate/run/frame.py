@@ -124,8 +124,9 @@ Execute: TypeAlias = Callable[[Frame, Any], Awaitable[Any]]
 
 NodeEvent: TypeAlias = tuple[str, Frame, int, tuple[int, ...], Any]
 """
-What happened to a node: ``(event, frame, pc, turns, detail)``, where event is ``start``, ``end``
-or ``error`` (detail: the exception). A plain tuple, so that a listener can be a list's ``append``.
+What happened to a node: ``(event, frame, pc, turns, detail)``. The event is ``start`` (detail: the
+value that came), ``end`` (the value that goes on) or ``error`` (the exception). A plain tuple, so
+that a listener can be a list's ``append``; values are the run's own objects, not copies.
 """
 
 Listener: TypeAlias = Callable[[NodeEvent], object]

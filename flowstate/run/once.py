@@ -7,28 +7,37 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar, cast, final
 
 import anyio
 import anyio.lowlevel
 
+from flowstate.collection import K
+from flowstate.context import M
 from flowstate.define.block import Block
+from flowstate.define.resource import Resource
 from flowstate.define.uses import StateDeclaration
+from flowstate.errors import RuntimeClosed
 from flowstate.ids import Identity, IdSource, RequestId, SessionId, random_id
 from flowstate.item.book import ItemBook
+from flowstate.item.content import ResourceChange, StateChange
 from flowstate.item.event import ItemEvent
 from flowstate.plan.build import Plan, build_plan
 from flowstate.plan.program import Program
 from flowstate.run.frame import Frame, Listener
 from flowstate.run.gate import Gate
+from flowstate.run.questions import Answerer, Questions
 from flowstate.run.scheduler import execute
 from flowstate.run.services import Services
 from flowstate.state.cell import StateCell, cell_key
+from flowstate.state.collection import ResourceCollection, collection_key
 from flowstate.store.memory import MemoryStore
 from flowstate.store.protocol import Store
 
 A = TypeVar("A")
 B = TypeVar("B")
+T = TypeVar("T")
 
 
 async def run_block(
@@ -38,6 +47,7 @@ async def run_block(
     identity: Identity | None = None,
     listener: Listener | None = None,
     emit: Callable[[ItemEvent], None] | None = None,
+    answers: Answerer | None = None,
 ) -> B:
     """
     Run a block, or a plan made before, on a value and return its output.
@@ -48,6 +58,7 @@ async def run_block(
         identity: who it is for; by default a session of its own.
         listener: told of every node.
         emit: told of every item event.
+        answers: gives the answers to what steps ask people, at once.
 
     Raises:
         PlanError: the composition doesn't fit together.
@@ -55,7 +66,7 @@ async def run_block(
         Exception: whatever a block raised, bare.
     """
     plan = block if isinstance(block, Plan) else build_plan(block)
-    services = lone_services(plan, identity=identity, listener=listener, emit=emit)
+    services = lone_services(plan, identity=identity, listener=listener, emit=emit, answers=answers)
     result: B = await drive(plan.program, services, Gate(), plan.checked_input(value))
     return result
 
@@ -70,16 +81,18 @@ def lone_services(
     clock: Callable[[], int] | None = None,
     ids: IdSource = random_id,
     rng: random.Random | None = None,
+    answers: Answerer | None = None,
 ) -> Services:
     """The services of a run outside a Runtime: a request of its own, state in memory."""
     owner = _Lone(plan, identity or _SOMEBODY, emit, store, clock, ids)
-    return Services(owner, plan.declared, listener=listener, rng=rng)
+    questions = None if answers is None else Questions(answers)
+    return Services(owner, plan.declared, listener=listener, rng=rng, questions=questions)
 
 
 async def drive(program: Program, services: Services, gate: Gate, value: Any) -> Any:
     """Run a program and wait for the side chains it began, also when it fails."""
     frame = Frame(program, services, gate)
-    if not program.has_side_chains:
+    if not (program.has_side_chains or program.watches):
         return await execute(frame, value)
     failure: Exception | None = None
     result: Any = None
@@ -92,6 +105,8 @@ async def drive(program: Program, services: Services, gate: Gate, value: Any) ->
         except BaseException:
             gate.close()
             raise
+        await services.side_chains.drained()
+        services.watchers.tell(services.book.last)
     if failure is not None:
         raise failure
     return result
@@ -116,6 +131,7 @@ class _Lone:
         "_ids",
         "_keeps",
         "_more",
+        "_skipped",
         "_store",
         "action_name",
         "identity",
@@ -134,42 +150,68 @@ class _Lone:
         ids: IdSource,
     ) -> None:
         self.action_name = plan.name
-        # Kept only where a step may ask for them: a long run makes very many.
-        self._keeps = plan.program.reads_items
+        # Kept only where a step may ask for them: a long run makes very many. A block that a node
+        # calls is in no plan: its first reader makes them be kept from then on.
+        self._keeps = plan.program.reads_items or plan.program.watches
         self.identity = identity
         self._emit = emit
         self._store = store
         self._clock = clock or _epoch_ms
         self._ids = ids
         self._events: list[ItemEvent] = []
+        self._skipped = 0
+        """How many were not kept: sequences have no gaps."""
         self._more: _Bell | None = None
 
     def make_book(self) -> ItemBook:
         return ItemBook(self.request_id, clock=self._clock, ids=self._ids, emit=self._put)
 
-    def open_cell(self, declaration: StateDeclaration, path: str | None) -> StateCell[Any]:
+    def open_cell(
+        self,
+        declaration: StateDeclaration,
+        path: str | None,
+        tell: Callable[[StateChange], object] | None,
+    ) -> StateCell[Any]:
+        key = cell_key(declaration, self.identity, self.request_id, path)
+        return StateCell(self._kept_in(), key, declaration.model, tell=tell)
+
+    def open_collection(
+        self, resource: Resource[M, K], tell: Callable[[ResourceChange], object] | None
+    ) -> ResourceCollection[M, K]:
+        key = collection_key(resource, self.identity, self.request_id)
+        return ResourceCollection(self._kept_in(), key, resource, tell=tell)
+
+    def _kept_in(self) -> Store:
         if self._store is None:
             self._store = MemoryStore()
-        key = cell_key(declaration, self.identity, self.request_id, path)
-        return StateCell(self._store, key, declaration.model)
+        return self._store
 
-    def read_events(self) -> _EventsReader:
-        return _EventsReader(self)
+    async def keep(self, name: str, make: Callable[[], AbstractAsyncContextManager[T]]) -> T:
+        raise RuntimeClosed(f"keeping {name!r} open")
+
+    async def let_go(self, name: str) -> None:
+        """Nothing is ever kept."""
+
+    def read_events(self, after: int = 0) -> _EventsReader:
+        self._keeps = True
+        return _EventsReader(self, after)
 
     async def after(self, position: int) -> list[ItemEvent]:
-        """The events after this many, waiting for one."""
-        while len(self._events) <= position:
+        """The events after this sequence, waiting for one."""
+        while self._skipped + len(self._events) <= position:
             more = self._more
             if more is None:
                 more = self._more = _Bell()
             # A put between the look at the events and the hanging up of the bell rang another.
-            if len(self._events) <= position:
+            if self._skipped + len(self._events) <= position:
                 await more.event.wait()
-        return self._events[position:]
+        return self._events[max(position - self._skipped, 0) :]
 
     def _put(self, event: ItemEvent) -> None:
         if self._keeps:
             self._events.append(event)
+        else:
+            self._skipped += 1
         if self._emit is not None:
             self._emit(event)
         more, self._more = self._more, None
@@ -203,11 +245,11 @@ class _Bell:
 
 @final
 class _EventsReader:
-    def __init__(self, owner: _Lone) -> None:
+    def __init__(self, owner: _Lone, after: int) -> None:
         self._owner = owner
-        self._position = 0
+        self.position = after
 
     async def take(self) -> list[ItemEvent]:
-        events = await self._owner.after(self._position)
-        self._position += len(events)
+        events = await self._owner.after(self.position)
+        self.position = events[-1].sequence
         return events

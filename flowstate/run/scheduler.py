@@ -22,6 +22,7 @@ import anyio.to_thread
 from flowstate.define.block import Failure
 from flowstate.errors import LoopExhausted, NoMatchingBranch, TimedOut
 from flowstate.plan.program import (
+    ASK,
     BREATHE,
     CALL,
     CALL_CTX,
@@ -80,7 +81,7 @@ async def execute(frame: Frame, value: Any) -> Any:
                 if listener is not None and code <= LAST_NODE:
                     place = places[pc]
                     turns = turns_at(place, stack) if place.turns else ()
-                    listener(("start", frame, pc, turns, None))
+                    listener(("start", frame, pc, turns, value))
                 if code == CALL:
                     result = await fn(value)
                 elif code == CALL_CTX:
@@ -172,6 +173,12 @@ async def execute(frame: Frame, value: Any) -> Any:
                     result = await guard(
                         execute, frame, places[pc], turns_at(places[pc], stack), argument, value
                     )
+                elif code == ASK:
+                    turns = turns_at(places[pc], stack)
+                    text = None if fn is None else fn(value)
+                    result = await frame.services.questions.ask(
+                        frame, places[pc], turns, argument, text
+                    )
                 elif code == ROUTE:
                     pc = choose(frame, places[pc], turns_at(places[pc], stack), fn, argument, value)
                     continue
@@ -217,7 +224,7 @@ async def execute(frame: Frame, value: Any) -> Any:
                 if listener is not None:
                     place = places[pc]
                     turns = turns_at(place, stack) if place.turns else ()
-                    listener(("end", frame, pc, turns, None))
+                    listener(("end", frame, pc, turns, value))
                 pc += 1
             if gate.closed or (limits and over(limits)):
                 await stopped()

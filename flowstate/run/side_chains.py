@@ -8,6 +8,7 @@ A side chain's failure is an item; it reaches nobody else.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from typing import Any, final
 
 import anyio
@@ -42,6 +43,8 @@ class SideChains:
     def __init__(self) -> None:
         self._group: TaskGroup | None = None
         self._running: set[_Chain] = set()
+        self.on_end: Callable[[], object] | None = None
+        """Called when one has ended. Must not raise."""
         self.begun = 0
         self.failed = 0
 
@@ -56,6 +59,11 @@ class SideChains:
     async def __aexit__(self, *error: Any) -> bool | None:
         assert self._group is not None
         return await self._group.__aexit__(*error)
+
+    def start(self, fn: Callable[..., Coroutine[Any, Any, object]], *arguments: object) -> None:
+        """Start a task beside the chain that somebody else looks after."""
+        assert self._group is not None
+        self._group.start_soon(fn, *arguments)
 
     @property
     def running(self) -> int:
@@ -108,6 +116,8 @@ class SideChains:
             chain.gate.leave()
             self._running.discard(chain)
             chain.ended.set()
+            if self.on_end is not None:
+                self.on_end()
 
     async def drained(self) -> None:
         """Wait until none is running."""

@@ -2,43 +2,31 @@
 The state cell: one typed value in one scope, kept as versioned JSON in a store.
 
 A write reads the newest version, makes the new value, and commits it on the condition that the
-version is still the same; if it isn't, it starts over. Nothing is cached between two calls, so a
-cell is cheap to make and never out of date.
+version is still the same; if it isn't, it starts over (``flowstate.state.versioned``). Nothing is
+cached between two calls, so a cell is cheap to make and never out of date.
 
-Invariants:
-
-- No write is lost: each is based on the version that it replaces.
-- Writers of one event loop take turns on a cell, so only another process can make one start over.
-- What is stored can be read: the new text is read back before it is committed, and that is the
-  value which is answered.
-- A row that doesn't fit the model is reported, by reads and writes alike, and never replaced.
+A row that doesn't fit the model is reported, by reads and writes alike, and never replaced.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar, assert_never, final
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from typing import Any, Generic, TypeVar, final
 
-import anyio
 from pydantic import BaseModel, ValidationError
 
 from flowstate.context import Unchanged, Written
 from flowstate.define.uses import StateDeclaration
-from flowstate.errors import DefinitionError, InvalidValue, VersionConflict
+from flowstate.errors import DefinitionError, InvalidValue
 from flowstate.ids import Identity
-from flowstate.store.codec import dump_model, load_model, problems, read_back
+from flowstate.item.content import StateChange
+from flowstate.state.owner import owner_of
+from flowstate.state.versioned import Decision, Fencing, stored_form, unfenced, write_versioned
+from flowstate.store.codec import load_model, problems
 from flowstate.store.protocol import Store
-from flowstate.store.record import CellKey, CellRecord, Fence, PutCell
+from flowstate.store.record import CellKey, CellRecord, PutCell
 
 M = TypeVar("M", bound=BaseModel)
-
-TRIES: Final = 100
-"""How often a write is tried, each time because another process was faster, before it gives up."""
-
-# Whose turn it is, by store and cell; an entry lives as long as somebody waits for it.
-_TURNS: WeakKeyDictionary[Store, WeakValueDictionary[CellKey, anyio.Lock]] = WeakKeyDictionary()
 
 
 def cell_key(
@@ -48,23 +36,13 @@ def cell_key(
     Where the declared cell lives for this request; ``path`` is the execution path of the block
     that a block's state belongs to.
     """
-    owner: str | None
     name = declaration.name
-    match declaration.scope:
-        case "request":
-            owner = request_id
-        case "session":
-            owner = identity.session_id
-        case "user":
-            owner = identity.user_id
-        case "org":
-            owner = identity.org_id
-        case "block":
-            owner = request_id
-            # With its length, so that no path and name meet another two.
-            name = f"{len(path or '')}:{path or ''}:{name}"
-        case _:
-            assert_never(declaration.scope)
+    if declaration.scope == "block":
+        owner: str | None = request_id
+        # With its length, so that no path and name meet another two.
+        name = f"{len(path or '')}:{path or ''}:{name}"
+    else:
+        owner = owner_of(declaration.scope, identity, request_id)
     return CellKey(scope=declaration.scope, tenant=identity.tenant_id, owner=owner, name=name)
 
 
@@ -72,10 +50,16 @@ def cell_key(
 class StateCell(Generic[M]):
     """A cell of a store. Implements ``flowstate.context.Cell``."""
 
-    __slots__ = ("_fence", "_key", "_model", "_store")
+    __slots__ = ("_fence", "_key", "_model", "_store", "_tell")
 
     def __init__(
-        self, store: Store, key: CellKey, model: type[M], *, fence: Fence | None = None
+        self,
+        store: Store,
+        key: CellKey,
+        model: type[M],
+        *,
+        fence: Fencing = unfenced,
+        tell: Callable[[StateChange], object] | None = None,
     ) -> None:
         """
         Args:
@@ -83,13 +67,15 @@ class StateCell(Generic[M]):
             key: which cell.
             model: what it holds; every field has a default, which is the value before the first
                 write.
-            fence: checked with every write, if given; one by a run that lost its lease raises
+            fence: tells what is checked with every write; one by a run that lost its lease raises
                 StaleFence.
+            tell: told of every new version, once it is committed.
         """
         self._store = store
         self._key = key
         self._model = model
         self._fence = fence
+        self._tell = tell
 
     def __repr__(self) -> str:
         return f"<{self._model.__name__} in {self._key}>"
@@ -157,34 +143,20 @@ class StateCell(Generic[M]):
         return await self._write(extend)
 
     async def _write(self, change: Callable[[M], M]) -> Written[M] | Unchanged[M]:
-        async with self._turn():
-            tries = 0
-            while True:
-                tries += 1
-                record = await self._store.cell(self._key)
-                text = self._text(change(self._value(record)))
-                value = read_back(self._model, text, str(self._key))
-                version = record.version if record else 0
-                if record and record.data == text:
-                    return Unchanged(value, version)
-                write = PutCell(key=self._key, expected=version, data=text)
-                try:
-                    await self._store.commit([write], fence=self._fence)
-                except VersionConflict:
-                    if tries == TRIES:
-                        raise
-                else:
-                    return Written(value, version + 1)
+        def decide(record: CellRecord | None) -> Decision[Written[M] | Unchanged[M]]:
+            text, value = stored_form(self._model, change(self._value(record)), str(self._key))
+            version = record.version if record else 0
+            if record and record.data == text:
+                return Unchanged(value, version), None
+            return Written(value, version + 1), PutCell(key=self._key, expected=version, data=text)
 
-    def _turn(self) -> anyio.Lock:
-        turns = _TURNS.get(self._store)
-        if turns is None:
-            turns = _TURNS[self._store] = WeakValueDictionary()
-        turn = turns.get(self._key)
-        if turn is None:
-            # Fast: whoever finds it free goes on at once. The store lets other tasks run anyway.
-            turn = turns[self._key] = anyio.Lock(fast_acquire=True)
-        return turn
+        written = await write_versioned(
+            self._store, self._key, lambda: self._store.cell(self._key), decide, self._fence
+        )
+        if self._tell is not None and isinstance(written, Written):
+            key, version = self._key, written.version
+            self._tell(StateChange(scope=key.scope, cell=key.name, version=version))
+        return written
 
     def _value(self, record: CellRecord | None) -> M:
         if record is not None:
@@ -197,13 +169,6 @@ class StateCell(Generic[M]):
                 f"it has no value before the first write ({problems(error)})",
                 "Give every field a default.",
             ) from None
-
-    def _text(self, value: object) -> str:
-        if not isinstance(value, self._model):
-            if inspect.iscoroutine(value):
-                value.close()  # It was never to run; unclosed it would say so, later, elsewhere.
-            raise self._invalid(self._model.__name__, value, "return the new value, synchronously")
-        return dump_model(value, str(self._key))
 
     def _patched(self, value: M, fields: dict[str, Any]) -> M:
         for field in fields:

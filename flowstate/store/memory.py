@@ -7,12 +7,14 @@ JSON and no clock.
 Invariants:
 
 - A commit is made on the side and shown whole: no other task ever sees half of it.
+- An entry's key is in the order of its collection exactly as long as it isn't deleted.
 - Every method lets other tasks run, so that two writers conflict here as they would elsewhere.
 - What was committed stays when it is closed, and is there when it is opened again.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import assert_never, final
 
@@ -22,14 +24,20 @@ from flowstate.errors import StoreError
 from flowstate.store.record import (
     CellKey,
     CellRecord,
+    CollectionKey,
+    DeleteResource,
     Fence,
     ItemRecord,
     PutCell,
     PutItems,
     PutRequest,
+    PutResource,
     RequestRecord,
     RequestStatus,
+    ResourceKey,
+    ResourceRecord,
     Write,
+    key_range,
 )
 
 
@@ -43,6 +51,8 @@ class MemoryStore:
         # By tenant and session: asked for with every request that has to wait for another.
         self._sessions: dict[tuple[str | None, str], dict[str, None]] = {}
         self._cells: dict[CellKey, CellRecord] = {}
+        self._resources: dict[ResourceKey, ResourceRecord] = {}
+        self._orders: dict[CollectionKey, list[str]] = {}
         self._items: dict[str, dict[str, ItemRecord]] = {}
         self._fences: dict[str, int] = {}
 
@@ -50,6 +60,7 @@ class MemoryStore:
         state = "open" if self._is_open else "closed"
         return (
             f"<MemoryStore {state}, {len(self._requests)} requests, {len(self._cells)} cells, "
+            f"{sum(map(len, self._orders.values()))} entries, "
             f"{sum(map(len, self._items.values()))} items>"
         )
 
@@ -70,6 +81,7 @@ class MemoryStore:
             fence.check(self._fences[fence.key])
         requests: dict[str, RequestRecord] = {}
         cells: dict[CellKey, CellRecord] = {}
+        resources: dict[ResourceKey, ResourceRecord] = {}
         items: list[ItemRecord] = []
         for write in writes:
             match write:
@@ -84,6 +96,12 @@ class MemoryStore:
                     cells[write.key] = CellRecord(
                         key=write.key, version=write.expected + 1, data=write.data
                     )
+                case PutResource() | DeleteResource():
+                    entry = resources.get(write.key) or self._resources.get(write.key)
+                    write.check(entry.version if entry else 0)
+                    resources[write.key] = ResourceRecord(
+                        key=write.key, version=write.expected + 1, data=write.data
+                    )
                 case PutItems():
                     items.extend(write.records)
                 case _:
@@ -94,6 +112,8 @@ class MemoryStore:
         for request in requests.values():
             self._keep(request)
         self._cells.update(cells)
+        for entry in resources.values():
+            self._keep_entry(entry)
         for item in items:
             self._items.setdefault(item.request_id, {})[item.item_id] = item
 
@@ -101,6 +121,27 @@ class MemoryStore:
         """The cell, or None if it was never written."""
         await self._step()
         return self._cells.get(key)
+
+    async def resource(self, key: ResourceKey) -> ResourceRecord | None:
+        """The entry, deleted or not, or None if it was never written."""
+        await self._step()
+        return self._resources.get(key)
+
+    async def resources(
+        self,
+        collection: CollectionKey,
+        *,
+        prefix: str = "",
+        after: str | None = None,
+        limit: int = 500,
+    ) -> list[ResourceRecord]:
+        """The entries of a collection in the order of their keys; see ``Store.resources``."""
+        first, beyond = key_range(collection, prefix, after)
+        await self._step()
+        order = self._orders.get(collection, [])
+        begin, end = bisect_left(order, first), bisect_left(order, beyond)
+        keys = order[begin : min(end, begin + max(limit, 0))]
+        return [self._resources[ResourceKey(collection=collection, key=key)] for key in keys]
 
     async def request(self, request_id: str) -> RequestRecord | None:
         """The request, or None."""
@@ -147,3 +188,14 @@ class MemoryStore:
                 del self._sessions[old.tenant_id, old.session_id][request.id]
             self._sessions.setdefault((who.tenant_id, who.session_id), {})[request.id] = None
         self._requests[request.id] = request
+
+    def _keep_entry(self, entry: ResourceRecord) -> None:
+        order = self._orders.setdefault(entry.key.collection, [])
+        place = bisect_left(order, entry.key.key)
+        is_there = place < len(order) and order[place] == entry.key.key
+        if entry.data is None:
+            if is_there:
+                del order[place]
+        elif not is_there:
+            order.insert(place, entry.key.key)
+        self._resources[entry.key] = entry

@@ -34,7 +34,7 @@ def open_store(store: str | PathLike[str] | Store) -> Store:
         DefinitionError: it names nothing that is supported, or SQLAlchemy isn't installed.
 
     >>> open_store("memory:")
-    <MemoryStore open, 0 requests, 0 cells, 0 items>
+    <MemoryStore open, 0 requests, 0 cells, 0 entries, 0 items>
     """
     if isinstance(store, str):
         return _named(store)

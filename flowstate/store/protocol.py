@@ -1,8 +1,8 @@
 """
-The seam to persistence: seven methods, one of which writes.
+The seam to persistence: nine methods, one of which writes.
 
-``flowstate.testing.store_contract`` holds what every implementation must keep, as functions to run
-against it.
+``flowstate.testing.store_contract`` and ``resource_contract`` hold what every implementation must
+keep, as functions to run against it.
 """
 
 from __future__ import annotations
@@ -13,21 +13,25 @@ from typing import Protocol
 from flowstate.store.record import (
     CellKey,
     CellRecord,
+    CollectionKey,
     Fence,
     ItemRecord,
     RequestRecord,
     RequestStatus,
+    ResourceKey,
+    ResourceRecord,
     Write,
 )
 
 
 class Store(Protocol):
     """
-    Keeps requests, state and items. Every method may be called from any task of one event loop.
+    Keeps requests, state, resources and items. Every method may be called from any task of one
+    event loop.
 
-    Every string is data: any Unicode text, NUL and lone surrogates included, of any length. A
-    store can be weakly referenced. Once it is closed, every method but ``open`` and ``close``
-    raises StoreError.
+    Every string is data: any Unicode text, NUL and lone surrogates included, of any length; only
+    the key of an entry is printable ASCII. A store can be weakly referenced. Once it is closed,
+    every method but ``open`` and ``close`` raises StoreError.
     """
 
     async def open(self) -> None:
@@ -59,7 +63,7 @@ class Store(Protocol):
                 key refuses the whole, a newer one becomes the newest.
 
         Raises:
-            VersionConflict: a cell has another version than expected.
+            VersionConflict: a cell or an entry has another version than expected.
             StatusConflict: a request has another status than expected.
             StaleFence: the fence's token is not the newest.
             StoreError: the database failed; its error is the cause. Nothing was written.
@@ -68,6 +72,33 @@ class Store(Protocol):
 
     async def cell(self, key: CellKey) -> CellRecord | None:
         """The cell, or None if it was never written."""
+        ...
+
+    async def resource(self, key: ResourceKey) -> ResourceRecord | None:
+        """The entry of a collection, deleted or not, or None if it was never written."""
+        ...
+
+    async def resources(
+        self,
+        collection: CollectionKey,
+        *,
+        prefix: str = "",
+        after: str | None = None,
+        limit: int = 500,
+    ) -> list[ResourceRecord]:
+        """
+        The entries of a collection that are not deleted, in the order of their keys, byte by byte;
+        the first ``limit`` of them.
+
+        Args:
+            collection: of this one only.
+            prefix: only entries whose key begins so.
+            after: only entries whose key comes after this text; there need be none at it.
+            limit: how many at most.
+
+        Raises:
+            InvalidValue: prefix or after is no printable ASCII.
+        """
         ...
 
     async def request(self, request_id: str) -> RequestRecord | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, final
 
-from flowstate.errors import StaleFence, StatusConflict, VersionConflict
+from flowstate.errors import InvalidValue, StaleFence, StatusConflict, VersionConflict
 from flowstate.ids import Identity
 
 RequestStatus: TypeAlias = Literal[
@@ -59,6 +59,68 @@ class CellRecord:
     key: CellKey
     version: int
     data: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionKey:
+    """Where the entries of a resource live. Each part is data, as in a ``CellKey``."""
+
+    scope: str
+    """request, session, user or org."""
+    tenant: str | None
+    owner: str | None
+    """The id of the request, session, user or organisation; None: there is none."""
+    name: str
+
+    def __str__(self) -> str:
+        """The key for people, every part as a literal."""
+        return f"{self.scope} resource {self.name!r}{self.whose}"
+
+    @property
+    def whose(self) -> str:
+        """Owner and tenant, for people."""
+        tenant = "" if self.tenant is None else f" of tenant {self.tenant!r}"
+        owner = f"no {self.scope}" if self.owner is None else repr(self.owner)
+        return f" of {owner}{tenant}"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceKey:
+    """
+    Where an entry of a collection lives.
+
+    Raises:
+        InvalidValue: the key is no printable ASCII, or empty. Every key made by a ``Resource`` is
+            fine, and the order of such texts is the same everywhere.
+    """
+
+    collection: CollectionKey
+    key: str
+
+    def __post_init__(self) -> None:
+        _check_key(self.key or "\0", self.collection)
+
+    def __str__(self) -> str:
+        """The key for people."""
+        of = self.collection
+        return f"{of.scope} resource {of.name!r}, entry {self.key!r}{of.whose}"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceRecord:
+    """
+    A stored entry, or what is left of a deleted one: its version goes on from there if it is made
+    again, so that an old version never fits a new entry.
+    """
+
+    key: ResourceKey
+    version: int
+    """From 1; a delete counts."""
+    data: str | None
+    """JSON, plain ASCII; None: it was deleted."""
 
 
 @final
@@ -120,6 +182,35 @@ class Fence:
             raise StaleFence(f"fence {self.key!r}", self.token, newest)
 
 
+def key_range(collection: CollectionKey, prefix: str, after: str | None) -> tuple[str, str]:
+    """
+    Where keys begin that start with ``prefix`` and come after ``after``, and where they end.
+
+    >>> here = CollectionKey(scope="session", tenant=None, owner="s1", name="notes")
+    >>> key_range(here, "notes/", None), key_range(here, "notes/", "notes/n1")
+    (('notes/', 'notes0'), ('notes/n1 ', 'notes0'))
+
+    Returns:
+        The first text that such a key may be, and the first one beyond them.
+
+    Raises:
+        InvalidValue: one of them is no printable ASCII.
+    """
+    _check_key(prefix, collection)
+    first = prefix
+    if after is not None:
+        _check_key(after, collection)
+        # The next text of printable ASCII: a space is the first of its characters.
+        first = max(prefix, after + " ")
+    return first, prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else "\x7f"
+
+
+def _check_key(text: str, collection: CollectionKey) -> None:
+    if not (text.isascii() and text.isprintable()):
+        where, details = str(collection), "make it with Resource.key"
+        raise InvalidValue(where, "a key of printable ASCII", ascii(text), details)
+
+
 # --- writes -------------------------------------------------------------------------------------
 
 
@@ -174,10 +265,69 @@ class PutCell:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PutResource:
+    """
+    Write an entry if its version is still ``expected`` (0: it was never written, not even to be
+    deleted); its version is ``expected + 1`` afterwards.
+    """
+
+    key: ResourceKey
+    expected: int
+    data: str
+    """JSON, plain ASCII."""
+
+    def check(self, found: int) -> None:
+        """
+        Refuse to go on unless ``found``, the entry's version now (0: none), is the expected one.
+
+        Raises:
+            VersionConflict: it is another.
+        """
+        if found != self.expected:
+            raise VersionConflict(str(self.key), self.expected, found)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteResource:
+    """
+    Delete an entry if its version is still ``expected``; its version is ``expected + 1``
+    afterwards, and stays so until it is written again.
+
+    Raises:
+        InvalidValue: ``expected`` is no version that an entry can have.
+    """
+
+    key: ResourceKey
+    expected: int
+
+    def __post_init__(self) -> None:
+        if self.expected < 1:
+            details = "what was never written can't be deleted"
+            raise InvalidValue(str(self.key), "a version from 1", str(self.expected), details)
+
+    @property
+    def data(self) -> None:
+        """What is left of it."""
+        return None
+
+    def check(self, found: int) -> None:
+        """
+        Refuse to go on unless ``found``, the entry's version now (0: none), is the expected one.
+
+        Raises:
+            VersionConflict: it is another.
+        """
+        if found != self.expected:
+            raise VersionConflict(str(self.key), self.expected, found)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PutItems:
     """Insert or replace items."""
 
     records: tuple[ItemRecord, ...]
 
 
-Write: TypeAlias = PutRequest | PutCell | PutItems
+Write: TypeAlias = PutRequest | PutCell | PutResource | DeleteResource | PutItems

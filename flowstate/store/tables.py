@@ -7,7 +7,7 @@ counts their layouts; a file says which it has. Nothing here opens a connection 
 
 from __future__ import annotations
 
-from typing import Any, Final, final, get_args
+from typing import Any, Final, NamedTuple, final, get_args
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from sqlalchemy import (
@@ -18,8 +18,10 @@ from sqlalchemy import (
     Integer,
     MetaData,
     Row,
+    Select,
     Table,
     Text,
+    Update,
     bindparam,
     select,
     update,
@@ -27,12 +29,22 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.types import TypeDecorator
 
-from flowstate.errors import CorruptRow
+from flowstate.errors import CorruptRow, InvalidValue
 from flowstate.ids import Identity, SessionId
-from flowstate.store.record import CellKey, ItemRecord, RequestRecord, RequestStatus
+from flowstate.store.record import (
+    CellKey,
+    CollectionKey,
+    ItemRecord,
+    RequestRecord,
+    RequestStatus,
+    ResourceKey,
+)
 
-VERSION: Final = 1
-"""The layout that this file describes."""
+VERSION: Final = 2
+"""
+The layout that this file describes. The second has a table more than the first, and is else the
+same: making what is missing brings a file from one to the other.
+"""
 
 _STATUSES: Final[frozenset[str]] = frozenset(get_args(RequestStatus))
 
@@ -135,6 +147,25 @@ cells: Final = Table(
     Column("data", Text, nullable=False),
 )
 
+resources: Final = Table(
+    "flowstate_resources",
+    metadata,
+    Column("tenant", Owner, primary_key=True),
+    Column("scope", Words, primary_key=True),
+    Column("owner", Owner, primary_key=True),
+    Column("collection", Words, primary_key=True),
+    # Printable ASCII, and in the order of its bytes: SQLite compares so unless told otherwise.
+    Column("key", Text, primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("data", Text),
+)
+# In key order, without what was deleted: however much that is, a page costs what is on it.
+Index(
+    "flowstate_resources_in_order",
+    *(resources.c[name] for name in ("tenant", "scope", "owner", "collection", "key")),
+    sqlite_where=resources.c.data.is_not(None),
+)
+
 items: Final = Table(
     "flowstate_items",
     metadata,
@@ -156,6 +187,18 @@ fences: Final = Table(
 
 # --- statements, each built once ----------------------------------------------------------------
 
+
+class VersionedWrites(NamedTuple):
+    """The writes of a table whose rows have versions, over a row's key columns."""
+
+    version: Select[Any]
+    """What it is now."""
+    first: Insert
+    """Version 1, unless there is a row."""
+    following: Update
+    """The version after a given one, if it is still that."""
+
+
 _this_cell = (
     (cells.c.tenant == bindparam("its_tenant"))
     & (cells.c.scope == bindparam("its_scope"))
@@ -163,12 +206,35 @@ _this_cell = (
     & (cells.c.name == bindparam("its_name"))
 )
 read_cell: Final = select(cells.c.version, cells.c.data).where(_this_cell)
-read_version: Final = select(cells.c.version).where(_this_cell)
-new_cell: Final = insert(cells).on_conflict_do_nothing()
-next_cell: Final = (
-    update(cells)
+cell_writes: Final = VersionedWrites(
+    version=select(cells.c.version).where(_this_cell),
+    first=insert(cells).on_conflict_do_nothing(),
+    following=update(cells)
     .where(_this_cell, cells.c.version == bindparam("its_version"))
-    .values(version=bindparam("next_version"), data=bindparam("next_data"))
+    .values(version=bindparam("next_version"), data=bindparam("next_data")),
+)
+
+_in_collection = (
+    (resources.c.tenant == bindparam("its_tenant"))
+    & (resources.c.scope == bindparam("its_scope"))
+    & (resources.c.owner == bindparam("its_owner"))
+    & (resources.c.collection == bindparam("its_collection"))
+)
+_this_resource = _in_collection & (resources.c.key == bindparam("its_key"))
+read_resource: Final = select(resources.c.version, resources.c.data).where(_this_resource)
+resource_writes: Final = VersionedWrites(
+    version=select(resources.c.version).where(_this_resource),
+    first=insert(resources).on_conflict_do_nothing(),
+    following=update(resources)
+    .where(_this_resource, resources.c.version == bindparam("its_version"))
+    .values(version=bindparam("next_version"), data=bindparam("next_data")),
+)
+read_resources: Final = (
+    select(resources.c.key, resources.c.version, resources.c.data)
+    .where(_in_collection, resources.c.data.is_not(None))
+    .where(resources.c.key >= bindparam("first"), resources.c.key < bindparam("beyond"))
+    .order_by(resources.c.key)
+    .limit(bindparam("most"))
 )
 
 _this_request = requests.c.id == bindparam("its_id")
@@ -211,14 +277,42 @@ put_token: Final = _put(fences, "key")
 # --- records and rows ----------------------------------------------------------------------------
 
 
+def its(columns: dict[str, object]) -> dict[str, object]:
+    """The same columns for the conditions above."""
+    return {f"its_{name}": value for name, value in columns.items()}
+
+
 def cell_row(key: CellKey) -> dict[str, object]:
     """The key columns of a cell."""
     return {"tenant": key.tenant, "scope": key.scope, "owner": key.owner, "name": key.name}
 
 
-def this_cell(key: CellKey) -> dict[str, object]:
-    """The same for ``_this_cell``."""
-    return {f"its_{name}": value for name, value in cell_row(key).items()}
+def collection_row(key: CollectionKey) -> dict[str, object]:
+    """The key columns of a collection."""
+    return {
+        "tenant": key.tenant,
+        "scope": key.scope,
+        "owner": key.owner,
+        "collection": key.name,
+    }
+
+
+def resource_row(key: ResourceKey) -> dict[str, object]:
+    """The key columns of an entry."""
+    return {**collection_row(key.collection), "key": key.key}
+
+
+def listed_key(collection: CollectionKey, key: str) -> ResourceKey:
+    """
+    The key of an entry, as a row of the collection has it.
+
+    Raises:
+        CorruptRow: it is none that an entry can have.
+    """
+    try:
+        return ResourceKey(collection=collection, key=key)
+    except InvalidValue as error:
+        raise CorruptRow(f"{collection}, entry {key!a}", "ResourceKey", str(error)) from None
 
 
 def item_row(record: ItemRecord) -> dict[str, object]:

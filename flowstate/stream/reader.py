@@ -135,6 +135,11 @@ class EventReader:
         sequence = self._after if last is None else last.sequence
         return Cursor(request_id=self._source.request_id, sequence=sequence)
 
+    @property
+    def position(self) -> int:
+        """The sequence up to which everything has been given, or is hidden from this reader."""
+        return self._position
+
     def __aiter__(self) -> EventReader:
         return self
 

@@ -5,7 +5,7 @@ Property tests: ``assert_laws``, ``simulate``, ``outcomes`` (the oracle), and th
 ``flowstate.testing.compositions`` and ``flowstate.testing.strategies``. Scripted blocks:
 ``scripted_block``. What a run told: ``RecordingSink``. Real agents without a key or a network:
 ``ScriptedMessagesApi`` and ``clean_home``. Contracts for implementers:
-``flowstate.testing.store_contract``.
+``flowstate.testing.store_contract``, ``flowstate.testing.resource_contract``.
 
 Importing this module needs no extra; what does says so when it is used.
 """

@@ -18,6 +18,7 @@ from flowstate.define.router import router
 from flowstate.define.sequencer import Sequencer, sequencer
 from flowstate.define.step import ForEachStep, MapStep, RescueStep, step_name
 from flowstate.plan.slices import unique_name, without_loop_backs
+from flowstate.run.questions import Question
 from flowstate.testing.scripted_block import scripted_block, scripted_rescue
 
 Recorder = Callable[[str, Any], None]
@@ -45,7 +46,10 @@ METHODS: tuple[str, ...] = (
     "wait_for_side_chains",
     "loop_back",
 )
-"""The names that ``methods`` takes."""
+"""The methods that appear if none are named."""
+
+ALL_METHODS: tuple[str, ...] = (*METHODS, "ask")
+"""The names that ``methods`` takes. Where steps ask, a run needs ``answers=scripted_answer``."""
 
 _ERRORS: tuple[type[Exception], ...] = (ValueError, KeyError, OSError)
 
@@ -111,15 +115,15 @@ def sequencers(
     Args:
         max_steps: steps a sequencer.
         max_depth: how deep sequencers stand in each other.
-        methods: which methods may appear, of ``METHODS``.
+        methods: which methods may appear, of ``ALL_METHODS``.
         failing: whether anything may fail; without it no block does, nothing is thrown, every
             branch has an otherwise and every loop keeps its last value.
         max_waits: how often a block gives way at most.
         recorder: as of ``scripted_block``.
     """
-    unknown = set(methods) - set(METHODS)
+    unknown = set(methods) - set(ALL_METHODS)
     if unknown:
-        raise ValueError(f"no such methods: {', '.join(sorted(unknown))}; there are {METHODS}")
+        raise ValueError(f"no such methods: {', '.join(sorted(unknown))}; there are {ALL_METHODS}")
 
     offered = [method for method in methods if failing or method != "throw_if"]
 
@@ -129,9 +133,13 @@ def sequencers(
         inner: st.SearchStrategy[Block[int, int]] = simple
         if depth > 0:
             inner = st.one_of(simple, draw_sequencer(depth - 1))
+        # A side chain may not ask.
+        beside = simple if "ask" in offered else inner
         built: Sequencer[Any, Any, Any] = sequencer(f"seq{depth}", int)
         for _ in range(draw(st.integers(0, max_steps))):
-            built = _extend(draw, built, draw(st.sampled_from(offered)), inner, failing)
+            method = draw(st.sampled_from(offered))
+            within = beside if "side_chain" in method else inner
+            built = _extend(draw, built, method, within, failing)
         return built
 
     return draw_sequencer(max_depth)
@@ -225,6 +233,8 @@ def _extend(
             return built.for_each_side_chain(_spread(draw(st.integers(0, 3))), draw(inner))
         case "wait_for_side_chains":
             return built.wait_for_side_chains()
+        case "ask":
+            return built.ask(f"ask{draw(st.integers(0, 3))}", int, question=_itself)
         case "loop_back":
             return _looped_back(draw, built, failing)
         case _:
@@ -260,6 +270,15 @@ def _condition(modulus: int, rest: int) -> Callable[[int], bool]:
         return value % modulus == rest % modulus
 
     return condition
+
+
+def _itself(value: int) -> int:
+    return value
+
+
+def scripted_answer(question: Question) -> int:
+    """What every question of a random composition is answered: depends on its name and text."""
+    return (int(question.text) * 3 + len(question.name) + int(question.name[-1])) % 1009
 
 
 def _adding(number: int) -> Callable[[int], int]:

@@ -14,6 +14,7 @@ from flowstate.define.block import Block
 from flowstate.define.flow import Action
 from flowstate.plan.build import Plan, build_plan
 from flowstate.plan.site import Site, sites
+from flowstate.run.questions import Answerer
 from flowstate.testing.simulation import CANCELLED, Simulation, simulate
 
 
@@ -28,6 +29,7 @@ def assert_laws(
     seeds: Iterable[int] = range(5),
     cancels: int = 25,
     failures: bool = True,
+    answers: Answerer | None = None,
 ) -> None:
     """
     Assert that a composition keeps the laws on this input.
@@ -46,6 +48,7 @@ def assert_laws(
         seeds: the schedules to try.
         cancels: at most so many scheduling points are tried, spread over the run.
         failures: whether to let each block fail in turn.
+        answers: gives the answers to what steps ask people: pure.
 
     Raises:
         LawBroken: a law doesn't hold.
@@ -56,7 +59,7 @@ def assert_laws(
     if isinstance(block, Block) and build_plan(block).describe() != plan.describe():
         raise LawBroken(f"{plan.name!r}: two builds of one definition differ")
     seeds = list(seeds)
-    runs = [_clean(plan, value, seed=seed) for seed in seeds]
+    runs = [_clean(plan, value, seed=seed, answers=answers) for seed in seeds]
     for run, seed in zip(runs, seeds, strict=True):
         _within_bounds(plan, run, seed)
     if not _may_differ(plan.root):
@@ -69,14 +72,16 @@ def assert_laws(
     for seed in seeds[:2]:
         last = next(run for run, s in zip(runs, seeds, strict=True) if s == seed).turns
         for point in _spread(last, cancels):
-            _clean(plan, value, seed=seed, cancel_at=point)
+            _clean(plan, value, seed=seed, cancel_at=point, answers=answers)
     if failures:
         for path in _handlers(plan.root):
-            _clean(plan, value, seed=seeds[0], fail={path: RuntimeError(f"failed in {path}")})
+            error = RuntimeError(f"failed in {path}")
+            _clean(plan, value, seed=seeds[0], fail={path: error}, answers=answers)
 
 
 def _clean(plan: Plan[Any, Any], value: Any, **arguments: Any) -> Simulation:
     run = simulate(plan, value, **arguments)
+    arguments = {name: given for name, given in arguments.items() if given is not None}
     shown = ", ".join(f"{name}={argument!r}" for name, argument in arguments.items())
     if run.faults:
         faults = "; ".join(run.faults)

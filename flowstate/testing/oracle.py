@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from typing import Any, TypeAlias, cast
 
 from flowstate.define.block import Block, Failure
@@ -20,6 +21,7 @@ from flowstate.define.handler import Handler
 from flowstate.define.router import Router
 from flowstate.define.sequencer import Sequencer
 from flowstate.define.step import (
+    AskStep,
     BranchStep,
     ExitIfStep,
     FirstStep,
@@ -37,8 +39,9 @@ from flowstate.define.step import (
     WaitConditionStep,
     WaitStep,
 )
-from flowstate.errors import FlowError, LoopExhausted, NoMatchingBranch
+from flowstate.errors import FlowError, LoopExhausted, NobodyToAsk, NoMatchingBranch
 from flowstate.plan.slices import without_loop_backs
+from flowstate.run.questions import Answerer, Question
 
 Outcome: TypeAlias = tuple[str, Any]
 """
@@ -46,14 +49,30 @@ Outcome: TypeAlias = tuple[str, Any]
 """
 
 
-async def outcomes(block: Block[Any, Any], value: Any) -> list[Outcome]:
+_ANSWERS: ContextVar[Answerer | None] = ContextVar("answers", default=None)
+"""Who answers, in the interpretation under way."""
+
+
+async def outcomes(
+    block: Block[Any, Any], value: Any, *, answers: Answerer | None = None
+) -> list[Outcome]:
     """
     Everything that running the block on the value may end with, each outcome once.
+
+    Args:
+        block: what to run.
+        value: its input.
+        answers: gives the answers to what steps ask people, by name and text: the oracle knows no
+            paths, so a question's id is its name here.
 
     Raises:
         TypeError: a block takes a context, so it can't be called alone.
     """
-    return _unique(await _block(block, value))
+    token = _ANSWERS.set(answers)
+    try:
+        return _unique(await _block(block, value))
+    finally:
+        _ANSWERS.reset(token)
 
 
 def outcome_of(error: BaseException) -> Outcome:
@@ -154,6 +173,8 @@ async def _step(step: Step, value: Any) -> list[Outcome]:
                 return [_state(outcome) for outcome in await _block(step.otherwise, value)]
             case RescueStep() | WaitStep() | WaitConditionStep():
                 return [("run", value)]
+            case AskStep():
+                return [("run", _answered(step, value))]
             case SideChainStep():
                 if step.connector is not None and (step.condition is None or step.condition(value)):
                     step.connector(value)
@@ -169,6 +190,16 @@ async def _step(step: Step, value: Any) -> list[Outcome]:
                 return [("run", value)]
     except Exception as error:
         return [_raised(error)]
+
+
+def _answered(step: AskStep, value: Any) -> Any:
+    answers = _ANSWERS.get()
+    if answers is None:
+        raise NobodyToAsk("", step.name)
+    text = None if step.question is None else step.question(value)
+    return answers(
+        Question(id=step.name, name=step.name, text=text, answer_type=step.answer_type, schema=None)
+    )
 
 
 def _all(parts: list[list[Outcome]], collect: Callable[[list[Any]], Any]) -> list[Outcome]:

@@ -27,6 +27,7 @@ from flowstate.plan.program import Place
 from flowstate.run.frame import NodeEvent
 from flowstate.run.gate import Gate
 from flowstate.run.once import drive, lone_services
+from flowstate.run.questions import Answerer
 from flowstate.testing.instrument import instrumented
 from flowstate.testing.oracle import Outcome, outcome_of
 from flowstate.testing.simulated_loop import SimulatedLoop
@@ -85,6 +86,7 @@ def simulate(
     cancel_at: int | None = None,
     fail: Mapping[str, Exception] | None = None,
     identity: Identity | None = None,
+    answers: Answerer | None = None,
     max_turns: int = 100_000,
 ) -> Simulation:
     """
@@ -98,6 +100,7 @@ def simulate(
         fail: errors to raise in place of what blocks do, by the static path of the node
             (``turn/refine``).
         identity: who it is for.
+        answers: gives the answers to what steps ask people.
         max_turns: a run that takes more scheduling points is given up.
 
     Raises:
@@ -105,7 +108,7 @@ def simulate(
         RuntimeError: it took more than ``max_turns``.
     """
     plan = block if isinstance(block, Plan) else build_plan(block)
-    return _Run(plan, value, seed, cancel_at, dict(fail or {}), identity, max_turns).run()
+    return _Run(plan, value, seed, cancel_at, dict(fail or {}), identity, answers, max_turns).run()
 
 
 @final
@@ -118,6 +121,7 @@ class _Run:
         cancel_at: int | None,
         fail: dict[str, Exception],
         identity: Identity | None,
+        answers: Answerer | None,
         max_turns: int,
     ) -> None:
         self.plan = plan
@@ -126,6 +130,7 @@ class _Run:
         self.cancel_at = cancel_at
         self.fail = fail
         self.identity = identity
+        self.answers = answers
         self.max_turns = max_turns
         self.loop: SimulatedLoop | None = None
         self.gate = Gate()
@@ -184,6 +189,7 @@ class _Run:
             clock=lambda: int(loop.time() * 1000),
             ids=lambda prefix: f"{prefix}_{next(numbers)}",
             rng=random.Random(self.seed),
+            answers=self.answers,
         )
         program = instrumented(self.plan.program, self._wrap)
         value = self.plan.checked_input(self.value)

@@ -14,6 +14,8 @@ under asyncio and trio. With pytest::
         finally:
             await store.close()
 
+``flowstate.testing.resource_contract`` goes on with resource collections, in the same way.
+
 ``DURABLE`` is for stores that outlive their process; its checks take a function that makes one
 more store over the same data.
 """

@@ -7,7 +7,14 @@ from __future__ import annotations
 from typing import Final
 
 from flowstate.ids import Identity, SessionId
-from flowstate.store.record import CellKey, ItemRecord, RequestRecord, RequestStatus
+from flowstate.store.record import (
+    CellKey,
+    CollectionKey,
+    ItemRecord,
+    RequestRecord,
+    RequestStatus,
+    ResourceKey,
+)
 
 ODD_TEXTS: Final = (
     "",
@@ -53,6 +60,22 @@ def cell_key(
 ) -> CellKey:
     """A key; what isn't said is the same in all of them."""
     return CellKey(scope=scope, tenant=tenant, owner=owner, name=name)
+
+
+def collection_key(
+    name: str = "notes",
+    *,
+    owner: str | None = "s1",
+    tenant: str | None = None,
+    scope: str = "session",
+) -> CollectionKey:
+    """A collection's key; what isn't said is the same in all of them."""
+    return CollectionKey(scope=scope, tenant=tenant, owner=owner, name=name)
+
+
+def resource_key(key: str = "notes/n1", collection: CollectionKey | None = None) -> ResourceKey:
+    """An entry's key; what isn't said is the same in all of them."""
+    return ResourceKey(collection=collection or collection_key(), key=key)
 
 
 def request_record(

@@ -21,6 +21,7 @@ import pytest
 
 from flowstate import Block, Context, Runtime, action, define_flow, handler, sequencer
 from flowstate.item.content import Component, Message
+from flowstate.item.visibility import Visibility
 from flowstate.request import execution
 from flowstate.stream.outbox import Outbox
 
@@ -153,11 +154,12 @@ async def test_turns_of_a_loop_leave_nothing(
 
 @needs_statm
 @pytest.mark.parametrize("readers", ["none", "one that keeps up", "one that stopped"])
-async def test_items_kept_nowhere_leave_nothing(readers: str) -> None:
-    """However many are shown, streamed and settled, whoever reads them or doesn't."""
+@pytest.mark.parametrize("visibility", ["client", "trace"])
+async def test_items_kept_nowhere_leave_nothing(readers: str, visibility: Visibility) -> None:
+    """However many are shown, streamed and settled, whoever may read them, and does or doesn't."""
     halves = Halves(ITEMS)
 
-    @handler(transient=True)
+    @handler(transient=True, visibility=visibility)
     async def show(value: int, ctx: Context) -> int:
         for number in range(ITEMS):
             item = ctx.items.open(Message(text="one"))

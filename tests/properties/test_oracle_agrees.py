@@ -7,13 +7,14 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowstate.plan.build import build_plan
 from flowstate.run.once import run_block
 from flowstate.testing.compositions import METHODS, sequencers
 from flowstate.testing.oracle import outcome_of, outcomes
+from tests.properties.effort import examples
 
 BACKENDS = ["asyncio", "trio"]
 
@@ -39,7 +40,7 @@ def _on_asyncio() -> bool:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(block=sequencers(), value=st.integers(0, 9))
 def test_every_run_ends_as_the_oracle_allows(backend: str, block: Any, value: int) -> None:
     """Whatever is composed of whatever methods, the outcome is one of the oracle's."""
@@ -51,7 +52,7 @@ DETERMINISTIC = [m for m in METHODS if m not in ("race", "parallel", "step_all",
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(block=sequencers(methods=DETERMINISTIC), value=st.integers(0, 9))
 def test_without_concurrency_there_is_one_outcome(backend: str, block: Any, value: int) -> None:
     """Without branches side by side the oracle allows one outcome, and that is the one."""
@@ -60,7 +61,7 @@ def test_without_concurrency_there_is_one_outcome(backend: str, block: Any, valu
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     block=sequencers(failing=False, methods=[m for m in METHODS if m != "race"]),
     value=st.integers(0, 9),
@@ -71,7 +72,7 @@ def test_without_failures_there_is_one_outcome(backend: str, block: Any, value: 
     assert [seen] == allowed
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(block=sequencers())
 def test_building_is_deterministic(block: Any) -> None:
     """Two builds of one definition have the same fingerprint, nodes and drawing."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowstate.testing.compositions import sequencers
 from flowstate.testing.laws import assert_laws
 from flowstate.testing.oracle import outcomes
 from flowstate.testing.simulation import CANCELLED, simulate
+from tests.properties.effort import examples
 
 VALUES = st.integers(0, 9)
 SEEDS = st.integers(0, 2**16)
@@ -21,7 +22,7 @@ def _allowed(block: Any, value: int) -> list[Any]:
     return anyio.run(outcomes, block, value)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(block=sequencers(), value=VALUES, seed=SEEDS)
 def test_every_schedule_gives_an_outcome_of_the_oracle(block: Any, value: int, seed: int) -> None:
     """Whatever task goes first, the outcome is one of the oracle's and nothing is left behind."""
@@ -30,7 +31,7 @@ def test_every_schedule_gives_an_outcome_of_the_oracle(block: Any, value: int, s
     assert run.outcome in _allowed(block, value)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(block=sequencers(), value=VALUES, seed=SEEDS, data=st.data())
 def test_a_cancel_at_any_point_stops_everything(
     block: Any, value: int, seed: int, data: st.DataObject
@@ -43,7 +44,7 @@ def test_a_cancel_at_any_point_stops_everything(
     assert run.outcome == CANCELLED or run.outcome in _allowed(block, value)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(block=sequencers(max_steps=3, max_depth=1), value=VALUES)
 def test_random_compositions_keep_all_laws(block: Any, value: int) -> None:
     """What a user asserts of a flow of theirs holds for any composition of ours."""

@@ -15,12 +15,15 @@ from flowstate.store.memory import MemoryStore
 from flowstate.store.record import (
     CellKey,
     CellRecord,
+    CollectionKey,
     Fence,
     ItemRecord,
     PutItems,
     PutRequest,
     RequestRecord,
     RequestStatus,
+    ResourceKey,
+    ResourceRecord,
     Write,
 )
 
@@ -73,6 +76,19 @@ class Ledger:
 
     async def cell(self, key: CellKey) -> CellRecord | None:
         return await self.kept.cell(key)
+
+    async def resource(self, key: ResourceKey) -> ResourceRecord | None:
+        return await self.kept.resource(key)
+
+    async def resources(
+        self,
+        collection: CollectionKey,
+        *,
+        prefix: str = "",
+        after: str | None = None,
+        limit: int = 500,
+    ) -> list[ResourceRecord]:
+        return await self.kept.resources(collection, prefix=prefix, after=after, limit=limit)
 
     async def request(self, request_id: str) -> RequestRecord | None:
         if "read" in self.failing:

@@ -14,7 +14,8 @@ from flowstate.context import Cell, Unchanged, Written
 from flowstate.define.uses import block_state, org_state, request_state, session_state, user_state
 from flowstate.errors import CorruptRow, DefinitionError, InvalidValue, StaleFence, VersionConflict
 from flowstate.ids import Identity, SessionId
-from flowstate.state.cell import TRIES, StateCell, cell_key
+from flowstate.state.cell import StateCell, cell_key
+from flowstate.state.versioned import TRIES
 from flowstate.store.memory import MemoryStore
 from flowstate.store.protocol import Store
 from flowstate.store.record import CellKey, Fence, PutCell
@@ -334,8 +335,8 @@ async def test_a_cancelled_writer_lets_the_next_one_on(store: Store) -> None:
 
 async def test_a_stale_fence_writes_nothing(store: Store) -> None:
     """A run that lost its key can't write its state any more; one that holds it can."""
-    old = StateCell(store, KEY, Notes, fence=Fence(key="k", token=1))
-    new = StateCell(store, KEY, Notes, fence=Fence(key="k", token=2))
+    old = StateCell(store, KEY, Notes, fence=lambda: Fence(key="k", token=1))
+    new = StateCell(store, KEY, Notes, fence=lambda: Fence(key="k", token=2))
     assert (await old.increment("count")).version == 1
     assert (await new.increment("count")).version == 2
     with pytest.raises(StaleFence):

@@ -13,12 +13,19 @@ from pathlib import Path
 
 import anyio
 import pytest
+from sqlalchemy import Connection
 
 from flowstate.errors import CorruptRow, StoreError, VersionConflict
 from flowstate.store import tables
-from flowstate.store.record import Fence, PutCell, PutItems, PutRequest, Write
+from flowstate.store.record import Fence, PutCell, PutItems, PutRequest, PutResource, Write
 from flowstate.store.sql import SqlStore
-from flowstate.testing.store_samples import cell_key, item_record, request_record
+from flowstate.testing.store_samples import (
+    cell_key,
+    collection_key,
+    item_record,
+    request_record,
+    resource_key,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -271,11 +278,70 @@ async def test_a_file_of_a_newer_flowstate_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE flowstate_schema SET version = ?", (tables.VERSION + 1,))
         connection.commit()
-    with pytest.raises(StoreError, match=r"newer flowstate \(layout 2, this one knows 1\)"):
+    with pytest.raises(StoreError, match=r"newer flowstate \(layout 3, this one knows 2\)"):
         await store.open()
     assert _threads() == []
     with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT version FROM flowstate_schema").fetchall() == [(3,)]
+
+
+async def test_a_file_of_an_older_flowstate_is_brought_up_to_date(tmp_path: Path) -> None:
+    """What the first layout lacks is made, what it holds stays, and the file says its new one."""
+    path = tmp_path / "store.db"
+    store = SqlStore(path)
+    await store.open()
+    await store.commit([PutCell(key=cell_key(), expected=0, data="1")])
+    await store.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE flowstate_resources")
+        connection.execute("UPDATE flowstate_schema SET version = 1")
+        connection.commit()
+    for _ in range(2):
+        await store.open()
+        cell = await store.cell(cell_key())
+        assert cell is not None
+        assert cell.data == "1"
+        assert await store.resources(collection_key()) == []
+        await store.close()
+    with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT version FROM flowstate_schema").fetchall() == [(2,)]
+        index = "SELECT sql FROM sqlite_master WHERE name = 'flowstate_resources_in_order'"
+        (made,) = connection.execute(index).fetchone()
+    assert made.endswith("WHERE data IS NOT NULL"), "what was deleted is in the index"
+
+
+async def test_a_page_is_read_off_an_index(tmp_path: Path) -> None:
+    """It costs what is on it: no other entry is looked at, no deleted one either, nor sorted."""
+    store = SqlStore(tmp_path / "store.db")
+    await store.open()
+    seen: list[str] = []
+
+    def read(connection: Connection) -> None:
+        query = tables.read_resources.compile(dialect=connection.dialect)
+        values = tuple("" for _ in query.positiontup or ())  # The plan is the same for all.
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", values)
+        seen.extend(row.detail for row in plan)
+
+    await store._read(read)
+    assert seen == [
+        "SEARCH flowstate_resources USING INDEX flowstate_resources_in_order "
+        "(tenant=? AND scope=? AND owner=? AND collection=? AND key>? AND key<?)"
+    ]
+    await store.close()
+
+
+async def test_an_entry_under_a_key_that_is_none_is_corrupt(tmp_path: Path) -> None:
+    """A row that somebody else changed is named, not guessed at."""
+    path = tmp_path / "store.db"
+    store = SqlStore(path)
+    await store.open()
+    await store.commit([PutResource(key=resource_key(), expected=0, data="1")])
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE flowstate_resources SET key = 'notes/' || char(233)")
+        connection.commit()
+    with pytest.raises(CorruptRow, match=r"session resource 'notes' of 's1', entry 'notes/\\xe9'"):
+        await store.resources(collection_key())
+    await store.close()
 
 
 async def test_what_is_no_database_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -17,7 +18,7 @@ from flowstate.item.content import Message, Status, ToolOutput
 from flowstate.item.event import ItemEvent
 from flowstate.store.memory import MemoryStore
 from flowstate.store.record import Fence, ItemRecord, PutItems, Write
-from flowstate.stream.outbox import ItemSink, Outbox
+from flowstate.stream.outbox import GATHER, MOST_ROWS, ItemSink, Outbox
 from flowstate.stream.row import item_of
 
 pytestmark = pytest.mark.anyio
@@ -228,22 +229,79 @@ async def test_threads_and_tasks_put_at_once_and_nothing_is_lost() -> None:
         assert len(await store.items("req", limit=5000)) == 1200
 
 
-async def test_a_put_while_the_pump_lies_down_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread may put between the pump's last look at the queue and its sleep."""
+@pytest.mark.parametrize("look", [2, 3, 4])
+async def test_a_put_while_the_pump_lies_down_is_seen(
+    monkeypatch: pytest.MonkeyPatch, look: int
+) -> None:
+    """A thread may put after any of the pump's looks at the queue, the last one included."""
+    looks = 0
+
+    class Queue(deque[ItemEvent]):
+        """A queue into which something is put just after it was seen to be empty."""
+
+        def __bool__(self) -> bool:
+            nonlocal looks
+            looks += 1
+            filled = len(self) > 0
+            if looks == look:
+                assert not filled
+                setting.writer.add(Message(text="between"))
+            return filled
+
+    async with pumping(Notebook()) as setting:
+        monkeypatch.setattr(setting.outbox, "_queue", Queue())
+        setting.writer.add(Message(text="first"))
+        await anyio.wait_all_tasks_blocked()
+        assert looks > look
+        assert [event.sequence for event in setting.shown()] == [1, 2]
+
+
+async def test_a_great_many_items_do_not_hold_up_the_loop() -> None:
+    """What was put at once is stored in pieces, in order, and the others get to run in between."""
+    store = Notebook()
+    async with pumping(store, capacity=100_000) as setting:
+        for _ in range(3000):
+            setting.writer.add(Message())
+        heads: list[int] = []
+        while not heads or heads[-1] < 3000:
+            await anyio.lowlevel.checkpoint()
+            heads.append(setting.outbox.ring.head)
+    assert max(len(records) for records in store.commits) < 2 * MOST_ROWS
+    assert len({*heads}) > 5
+    stored = [record.last_sequence for records in store.commits for record in records]
+    assert stored == list(range(1, 3001))
+
+
+async def test_what_is_put_at_every_turn_is_gathered() -> None:
+    """Words that come one a turn of the loop are not stored and shown one by one."""
     store = Notebook()
     async with pumping(store) as setting:
-        await anyio.wait_all_tasks_blocked()
-        make_event = anyio.Event
+        message = setting.writer.open(Message())
+        for _ in range(200):
+            message.append("a")
+            await anyio.lowlevel.checkpoint()
+        await setting.outbox.flushed()
+        assert len(store.commits) < 50
 
-        def lie_down() -> anyio.Event:
-            monkeypatch.undo()
-            setting.writer.add(Message(text="between"))
-            return make_event()
 
-        setting.writer.add(Message(text="first"))
-        monkeypatch.setattr(anyio, "Event", lie_down)
+async def test_whoever_puts_without_end_holds_nothing_back() -> None:
+    """What was put is stored and shown a few turns later, though more comes at every turn."""
+    async with pumping(MemoryStore()) as setting:
+        message = setting.writer.open(Message())
+        for number in range(300):
+            message.append("a")
+            await anyio.lowlevel.checkpoint()
+            assert number - setting.outbox.ring.head < 3 * GATHER
+
+
+async def test_a_single_event_is_shown_without_waiting_for_more() -> None:
+    """Nothing is gathered while nothing comes: the next turns store and show it."""
+    async with pumping(MemoryStore()) as setting:
         await anyio.wait_all_tasks_blocked()
-        assert [event.sequence for event in setting.shown()] == [1, 2]
+        setting.writer.add(Message())
+        for _ in range(4):  # the pump wakes, the store lets others run; trio takes any order
+            await anyio.lowlevel.checkpoint()
+        assert setting.outbox.ring.head == 1
 
 
 async def test_closing_stores_what_there_is() -> None:

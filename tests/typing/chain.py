@@ -30,6 +30,7 @@ from flowstate import (
     run_block,
     sequencer,
 )
+from flowstate.blocks.generator import generator
 
 
 class Ask(BaseModel):
@@ -179,6 +180,8 @@ assert_type(
 assert_type(
     ints.wait_for_condition(lambda items: len(items) > 2, timeout=5.0), Sequencer[int, int, Never]
 )
+assert_type(ints.ask("sure", bool, question=lambda n: n + 1), Sequencer[int, bool, Never])
+assert_type(ints.exit_if(lambda n: n > 3).ask("why", str).map(len), Sequencer[int, int, int])
 assert_type(ints.branch((lambda n: n > 1, more)), Sequencer[int, int, Never])
 assert_type(ints.branch((lambda n: n > 1, more), otherwise=words), Sequencer[int, int | str, Never])
 assert_type(ints.exit_if(lambda n: n > 3).step(words), Sequencer[int, str, int])
@@ -209,6 +212,19 @@ assert_type(
     Router[int, int],
 )
 assert_type(sequencer("nested", Ask).step(turn), Sequencer[Ask, Handle | Outline, Never])
+
+# --- generators ---------------------------------------------------------------------------------
+
+reviewer = generator(
+    "review", input=Ask, output=Review, model="test", prompt=lambda ask: ask.text, tools=[more]
+)
+assert_type(reviewer, Handler[Ask, Review])
+any_reviewer: Block[Ask, Review] = reviewer
+assert_type(generator("text", model=lambda ctx: ctx.path), Handler[str, str])
+assert_type(generator("in", input=Ask, model="test"), Handler[Ask, str])
+assert_type(generator("out", output=list[Review], model="test"), Handler[str, list[Review]])
+assert_type(sequencer("asked", Ask).step(reviewer), Sequencer[Ask, Review, Never])
+assert_type(sequencer("read", Ask).step(reviewer).map(lambda r: r.risk), Sequencer[Ask, int, Never])
 
 
 # --- running ------------------------------------------------------------------------------------
