@@ -128,8 +128,8 @@ def sandbox_settings(sandbox: Mapping[str, Any] | None) -> dict[str, Any] | None
 
 def sandbox_required(sandbox: Mapping[str, Any] | None) -> bool:
     """Whether a run with these settings must not go on unsandboxed."""
-    settings = sandbox_settings(sandbox)
-    return settings is not None and settings.get("failIfUnavailable") is True
+    settings = sandbox_settings(sandbox) or {}
+    return settings.get("enabled") is True and settings.get("failIfUnavailable") is True
 
 
 def _system_prompt(

@@ -52,6 +52,8 @@ _AGENT: Final = "Agent"
 
 _AGENT_TASK: Final = "local_agent"
 
+_json = json.JSONEncoder(ensure_ascii=False).encode
+
 _REJECTED: Final = "User rejected tool use"
 """The record of a call that didn't run because the turn was stopped, at another call perhaps."""
 
@@ -151,7 +153,7 @@ class Calls:
             self._line.begin(call.key, wording.using(heard.name, heard.arguments))
             if heard.on_server:
                 self._on_server.append(call)
-        effects.append(ToolActivity(heard.name, json.dumps(heard.arguments, ensure_ascii=False)))
+        effects.append(ToolActivity(heard.name, _json(heard.arguments)))
         return effects
 
     def answered(self, heard: Answered) -> list[Effect]:

@@ -7,14 +7,14 @@ owner ends the process within its patience. Nothing is raised out of the owner; 
 is in ``failure``, and how the process was ended is in ``report``.
 
 The listener always drains: with a hundred messages unread the SDK stops reading, and then an
-interrupt would wait for its answer for ever. What is heard waits for the run in an unbounded
-queue. The owner knows nothing of items and state, and of what is heard only when a run is over.
+interrupt would wait for its answer for ever. What is heard goes into the run's inbox, which is
+never full. The owner knows nothing of items and state, and of what is heard only when a run is
+over.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import signal
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -24,8 +24,10 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from flowstate.blocks.claude_code.heard import Heard, SessionHeard, Took
+from flowstate.blocks.claude_code.heard import Heard, SessionHeard, Streamed, Took
 from flowstate.blocks.claude_code.hearing import hear
+from flowstate.blocks.claude_code.inbox import Inbox, take_nothing
+from flowstate.blocks.claude_code.last_words import LAST_WORDS_SECONDS, connect
 from flowstate.blocks.claude_code.sdk import Sdk
 from flowstate.blocks.claude_code.steering import Line, Lines
 from flowstate.blocks.claude_code.stopping import (
@@ -40,7 +42,7 @@ from flowstate.harness.launcher import PrivateFiles
 from flowstate.harness.process import ProcessHandle, kill_marked, signal_marked
 
 if TYPE_CHECKING:
-    from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
+    from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message
 
 CONNECT_SECONDS = 60.0
 """How long Claude Code may take to start; eight at once on two cores took 14 seconds."""
@@ -48,9 +50,6 @@ CONNECT_SECONDS = 60.0
 
 LINE_SECONDS = 10.0
 """How often a line that was sent is looked after; idle agents begin on one within milliseconds."""
-
-LAST_WORDS_SECONDS = 0.1
-"""How long to go on reading the standard error of a process that has died."""
 
 
 class NotStarted(Exception):
@@ -71,6 +70,9 @@ class ClientOwner:
             writes are removed when the process has ended.
         prompt: what the agent is asked; None only connects, until ``stop`` or ``finish``.
         run_id: the marker that the process carries in its environment.
+        take: takes what is heard where it is heard, or leaves it to ``next``: False. See ``Inbox``.
+        admit: told what Claude Code said of itself when it was connected. If it raises, that is
+            the failure, and the process is ended without having got the prompt.
     """
 
     def __init__(
@@ -80,6 +82,8 @@ class ClientOwner:
         build: Callable[[PrivateFiles], ClaudeAgentOptions],
         prompt: str | None,
         run_id: str,
+        take: Callable[[Heard], bool] = take_nothing,
+        admit: Callable[[Mapping[str, Any]], None] | None = None,
         connect_seconds: float = CONNECT_SECONDS,
         patience: Patience | None = None,
     ) -> None:
@@ -98,13 +102,15 @@ class ClientOwner:
         self._build = build
         self._prompt = prompt
         self._run_id = run_id
+        self._admit = admit
         self._connect_seconds = connect_seconds
         self._patience = patience or Patience()
         self._client: ClaudeSDKClient | None = None
         self._process: ProcessHandle | None = None
-        self._send, self._receive = anyio.create_memory_object_stream[Heard | None](math.inf)
+        self._inbox = Inbox(take)
         self._starting = anyio.CancelScope()
         self._started = anyio.Event()
+        self._until_started = anyio.CancelScope()
         self._leaving = anyio.Event()
         self._hurried = anyio.Event()
         self._quiet = anyio.Event()
@@ -116,23 +122,12 @@ class ClientOwner:
     # --- from the run's task ----------------------------------------------------------------
 
     async def next(self) -> Heard | None:
-        """What was heard next; None once the run is over, or once nothing more will come."""
-        try:
-            return await self._receive.receive()
-        except anyio.EndOfStream:
-            return None
+        """What was left to the run; None once the run is over, or once nothing more will come."""
+        return await self._inbox.next()
 
     def rest(self) -> list[Heard]:
         """What was heard and not yet taken; for after the end."""
-        rest: list[Heard] = []
-        while True:
-            try:
-                heard = self._receive.receive_nowait()
-            except (anyio.WouldBlock, anyio.EndOfStream):
-                self._receive.close()
-                return rest
-            if heard is not None:
-                rest.append(heard)
+        return self._inbox.rest()
 
     async def connected(self) -> bool:
         """Wait until Claude Code has started and said who it is; False if it never will."""
@@ -152,6 +147,7 @@ class ClientOwner:
             return
         self._hurried.set()
         self._starting.cancel()
+        self._until_started.cancel()
         self.finish()
 
     async def run(self) -> None:
@@ -167,7 +163,7 @@ class ClientOwner:
                 await anyio.to_thread.run_sync(files.remove)
                 if self._process is not None:
                     self._process.close()
-                self._send.close()
+                self._inbox.close()
                 self.lines.end()
                 self.done.set()
 
@@ -193,10 +189,10 @@ class ClientOwner:
             with self._starting:
                 options = await anyio.to_thread.run_sync(self._build, files)
                 client = self._client = self._sdk.ClaudeSDKClient(options)
-                await client.connect()
+                early = await connect(client, starting=self._is_starting, failed=self._fail)
                 await self._know_process(client)
                 self._started.set()
-                tasks.start_soon(self._listen, client, listened)
+                tasks.start_soon(self._listen, client, early, listened)
         except Exception as error:
             self._fail(error)
         if not self._started.is_set() or self._client is None:
@@ -223,13 +219,18 @@ class ClientOwner:
         self._note_seconds()
         await self._sweep()
 
+    def _is_starting(self) -> bool:
+        return not self._started.is_set() and not self._hurried.is_set()
+
     async def _ask(self, client: ClaudeSDKClient) -> None:
         # Outside the scope that a stop cancels: a prompt is sent whole or not at all. Should the
         # process not read it, the signals of a stop end the writing, too.
         if self._prompt is None or self._hurried.is_set():
             return
-        self.report.begun = True
         try:
+            if self._admit is not None:
+                self._admit(self.info)
+            self.report.begun = True
             await client.query(_message(self._prompt, self._prompt_id))
         except Exception as error:
             self._fail(error)
@@ -255,12 +256,19 @@ class ClientOwner:
             if self.watch.over:
                 self.lines.refuse(line)
 
-    async def _listen(self, client: ClaudeSDKClient, listened: anyio.Event) -> None:
+    async def _listen(
+        self, client: ClaudeSDKClient, early: list[Message], listened: anyio.Event
+    ) -> None:
+        put = self._inbox.put
         try:
+            for heard in (heard for message in early for heard in hear(message)):
+                self._note(heard)
+                put(heard)
             async for message in client.receive_messages():
                 for heard in hear(message):
-                    self._note(heard)
-                    self._send.send_nowait(heard)
+                    if type(heard) is not Streamed:  # most of what is heard, and nothing to note
+                        self._note(heard)
+                    put(heard)
                 self._hush_if_over()
         except anyio.ClosedResourceError:
             # Disconnected with messages unread; nobody waits for them any more.
@@ -283,9 +291,10 @@ class ClientOwner:
                 pass
 
     async def _enforce(self) -> None:
-        with anyio.move_on_after(self._connect_seconds):
+        with self._until_started:
+            self._until_started.deadline = anyio.current_time() + self._connect_seconds
             await self._started.wait()
-        if not self._started.is_set():
+        if self._is_starting():
             self._fail(NotStarted(self._connect_seconds))
             self.stop()
         await self._leaving.wait()
@@ -328,7 +337,7 @@ class ClientOwner:
         self._turn.set()
         if not self._told_over:
             self._told_over = True
-            self._send.send_nowait(None)
+            self._inbox.mark_over()
 
     def _note_seconds(self) -> None:
         if self._leaving_since is not None:

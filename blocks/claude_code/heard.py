@@ -69,7 +69,7 @@ class StreamStarted:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # not frozen: that would double the cost of making one
 class Streamed:
     """A piece of the message that streams: of its text, its thinking, or a call's arguments."""
 

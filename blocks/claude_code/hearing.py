@@ -214,7 +214,7 @@ def _streamed(message: object) -> tuple[Heard, ...]:
     match event.get("type"):
         case "content_block_delta":
             piece = _piece(event.get("index"), mapping_of(event.get("delta")), parent)
-            return (*_took(message), *piece)
+            return _took(message) + piece
         case "content_block_start":
             return _piece(event.get("index"), mapping_of(event.get("content_block")), parent)
         case "message_start":
@@ -275,8 +275,13 @@ def _limit(message: object) -> tuple[Heard, ...]:
 
 
 def _took(message: object) -> tuple[Took, ...]:
-    listed = items_of(getattr(message, "user_message_uuids", None))
-    named = text_of(getattr(message, "user_message_uuid", None))
+    listed, named = (
+        getattr(message, "user_message_uuids", None),
+        getattr(message, "user_message_uuid", None),
+    )
+    if listed is None and named is None:
+        return ()
+    listed, named = items_of(listed), text_of(named)
     uuids = [uuid for value in listed if (uuid := text_of(value)) is not None]
     if named is not None and named not in uuids:
         uuids.append(named)

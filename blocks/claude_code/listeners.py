@@ -9,6 +9,13 @@ from __future__ import annotations
 import time
 from typing import final
 
+from flowstate.blocks.claude_code.heard import (
+    AssistantHeard,
+    Heard,
+    SessionHeard,
+    Took,
+    UsageHeard,
+)
 from flowstate.blocks.claude_code.hook_failure import log_hook_failure
 from flowstate.blocks.claude_code.options import CLAUDE_CODE_HARNESS, AgentSettings
 from flowstate.blocks.claude_code.resolving import awaited
@@ -24,6 +31,19 @@ class Listeners:
     def __init__(self, settings: AgentSettings, ctx: Context) -> None:
         self._settings = settings
         self._ctx = ctx
+
+    @property
+    def concerned(self) -> tuple[type[Heard], ...]:
+        """What concerns functions of the author, these and others: known when a run begins."""
+        settings = self._settings
+        kinds: list[type[Heard]] = [SessionHeard]  # what names it is awaited before all else
+        if settings.on_activity is not None:
+            kinds.append(AssistantHeard)
+        if settings.on_usage is not None:
+            kinds.append(UsageHeard)
+        if settings.on_steerable is not None:
+            kinds.append(Took)
+        return tuple(kinds)
 
     def activity(self, activity: MessageActivity | ToolActivity) -> None:
         """The agent completed a message, or started a tool call."""

@@ -8,9 +8,10 @@ texts of Claude Code's that tell a refusal; what it says otherwise is only ever 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast, final
 
+from flowstate.blocks.claude_code.arguments import sandbox_required
 from flowstate.blocks.claude_code.conversation import AGENT
 from flowstate.blocks.claude_code.errors import ClaudeAgentRunError, SandboxUnavailableError
 from flowstate.errors import HarnessError
@@ -58,8 +59,23 @@ def refusal_of(errors: Sequence[str], asked: str | None) -> HarnessError | None:
         if asked is not None and (text.startswith(_UNKNOWN) or _INVALID in text):
             return UnknownConversationError(AGENT, asked, "not found")
         if _SANDBOX in text:
-            return SandboxUnavailableError(" ".join(text.partition(_SANDBOX)[2].split()))
+            reason = " ".join(text.partition(_SANDBOX)[2].split())
+            return SandboxUnavailableError(reason.rstrip("."))
     return None
+
+
+def require_sandbox(sandbox: Mapping[str, Any] | None, enabled: object) -> None:
+    """
+    Refuse to go on without the sandbox that these settings require.
+
+    Args:
+        enabled: what Claude Code says of it, before it has the prompt and when a turn begins.
+
+    Raises:
+        SandboxUnavailableError: it says that there is none.
+    """
+    if enabled is False and sandbox_required(sandbox):
+        raise SandboxUnavailableError("Claude Code started without one")
 
 
 def errors_of(failure: Exception | None) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
 """
 One run of a Claude Code agent: resolvers asked, a process owned, what it says joined to the run.
 
-The run's own task takes what the owner's listener heard, so that everything an author wrote (the
-resolvers, the hooks) is awaited here and cancelled with the run. However the run ends, the owner
+The run's own task takes what the owner's listener heard wherever it concerns what an author wrote,
+so that the resolvers and hooks are called here, and cancelled with the run. The rest, most of it,
+becomes items where it is heard. However the run ends, the owner
 has ended its process before this returns or raises, and what was heard last has been joined.
 
 A cancel is a throw: the process is stopped, shielded and bounded; then come the error item, the
@@ -15,26 +16,21 @@ import os
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import anyio
 from anyio.abc import TaskGroup
 
 from flowstate.blocks.claude_code.approval import Approvals
-from flowstate.blocks.claude_code.arguments import (
-    Resolved,
-    sandbox_required,
-    sdk_arguments,
-)
+from flowstate.blocks.claude_code.arguments import Resolved, sdk_arguments
 from flowstate.blocks.claude_code.client import ClientOwner
 from flowstate.blocks.claude_code.conversation import Conversation
 from flowstate.blocks.claude_code.errors import (
     EmptyPromptError,
     MissingDirectoryError,
     MissingHomeError,
-    SandboxUnavailableError,
 )
 from flowstate.blocks.claude_code.handle import ClaudeCodeHandle
 from flowstate.blocks.claude_code.heard import Heard, SessionHeard, Took, UsageHeard
@@ -50,6 +46,7 @@ from flowstate.blocks.claude_code.refusal import (
     error_item_of,
     errors_of,
     refusal_of,
+    require_sandbox,
     run_error,
 )
 from flowstate.blocks.claude_code.resolving import find_conversation, resolve
@@ -105,6 +102,7 @@ class AgentRun:
         self._held_calls: HeldCalls | None = None
         self._held_before: tuple[WaitingCall, ...] | None = None
         self._offered = settings.on_steerable is None
+        self._authors = self._listeners.concerned
         self._shown = False
 
     async def run(self) -> ClaudeCodeHandle:
@@ -191,6 +189,8 @@ class AgentRun:
                     build=self._builder(sdk, approvals, tasks),
                     prompt=self._prompt,
                     run_id=self._run_id,
+                    take=self._take_at_once,
+                    admit=self._admit,
                 )
                 tasks.start_soon(owner.run)
                 try:
@@ -215,13 +215,16 @@ class AgentRun:
         if raised is not None:
             raise raised
 
+    def _take_at_once(self, heard: Heard) -> bool:
+        """Take what concerns none of the author's functions; False for what does."""
+        if isinstance(heard, self._authors):
+            return False
+        self._join(self._translator.feed(heard))
+        return True
+
     async def _take(self, heard: Heard, tasks: TaskGroup) -> None:
-        if (
-            isinstance(heard, SessionHeard)
-            and heard.sandboxed is False
-            and sandbox_required(self._resolved.sandbox)
-        ):
-            raise SandboxUnavailableError("Claude Code started without one")
+        if isinstance(heard, SessionHeard):
+            require_sandbox(self._resolved.sandbox, heard.sandboxed)
         self._join(self._translator.feed(heard))
         if self._unconfirmed is not None:
             await self._confirm(tasks)
@@ -233,6 +236,9 @@ class AgentRun:
                 run_started_at=self._dispatched_at,
                 account_id=text_of(self._owner.account.get("email")),
             )
+
+    def _admit(self, info: Mapping[str, Any]) -> None:
+        require_sandbox(self._resolved.sandbox, info.get("sandbox_enabled"))
 
     def _offer(self, tasks: TaskGroup) -> None:
         """Offer to take lines, once: when the prompt is seen to be taken, so will lines be."""
@@ -291,16 +297,11 @@ class AgentRun:
             await self._conversation.confirm(session_id)
 
     def _join(self, effects: Iterable[Effect]) -> None:
-        effects = list(effects)
-        self._joiner.join(effects)
-        for effect in effects:
-            match effect:
-                case SessionNamed(session_id=session_id):
-                    self._unconfirmed = session_id
-                case MessageActivity() | ToolActivity():
-                    self._listeners.activity(effect)
-                case _:
-                    pass
+        for effect in self._joiner.join(effects):
+            if isinstance(effect, SessionNamed):
+                self._unconfirmed = effect.session_id
+            elif isinstance(effect, MessageActivity | ToolActivity):
+                self._listeners.activity(effect)
 
     def _builder(
         self, sdk: Sdk, approvals: Approvals | None, tasks: TaskGroup

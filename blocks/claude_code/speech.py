@@ -14,7 +14,6 @@ that a thread's items go into.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import final
 
@@ -50,7 +49,7 @@ class _Stream:
     blocks: dict[tuple[int, SpokenKind], _Block] = field(
         default_factory=dict[tuple[int, SpokenKind], _Block]
     )
-    ahead: Counter[SpokenKind] = field(default_factory=Counter[SpokenKind])
+    ahead: dict[SpokenKind, int] = field(default_factory=dict[SpokenKind, int])
     """How many blocks of a kind were said in full before any piece of them came."""
 
 
@@ -87,7 +86,7 @@ class Speech:
         block = stream.blocks.get((index, kind))
         if block is None:
             block = stream.blocks[index, kind] = _Block(self._key(kind), kind)
-            if stream.ahead[kind] > 0:
+            if stream.ahead.get(kind, 0) > 0:
                 stream.ahead[kind] -= 1
                 block.done = True
         if block.done:
@@ -120,7 +119,7 @@ class Speech:
         elif not text:
             return []
         elif stream is not None:
-            stream.ahead[kind] += 1
+            stream.ahead[kind] = stream.ahead.get(kind, 0) + 1
         effects: list[Effect] = []
         if block is not None and block.shown:
             # What was appended stands, unless pieces of it were lost.

@@ -54,11 +54,20 @@ class RunStatusLine:
         self._notice = None
         self._at_work.clear()
 
+    @property
+    def changed(self) -> bool:
+        """Whether ``effects`` may have something to say."""
+        return self._fresh or self._wanted != self._said
+
+    @property
+    def _wanted(self) -> str | None:
+        if self._notice is None and self._at_work:
+            return next(reversed(self._at_work.values()))
+        return self._notice
+
     def effects(self) -> list[Effect]:
         """What brings the line from what it was to what it should be: one effect, or none."""
-        wanted = self._notice
-        if wanted is None and self._at_work:
-            wanted = next(reversed(self._at_work.values()))
+        wanted = self._wanted
         news = self._fresh or wanted != self._said
         self._fresh = False
         self._said, said = wanted, self._said

@@ -129,7 +129,8 @@ class Translator:
         if self._ended:
             return []
         effects = self._translate(heard)
-        effects += self._line.effects()
+        if self._line.changed:
+            effects += self._line.effects()
         return effects
 
     def hold(self, call_id: str) -> None:
@@ -238,9 +239,12 @@ class Translator:
         self._line.output()
         if heard.kind == "arguments":
             return []
+        parent = heard.parent
+        if parent is None:
+            return self._speech.stream(heard.index, heard.kind, heard.text, None, None)
         effects: list[Effect] = []
-        group = self._calls.group(heard.parent, effects)
-        effects += self._speech.stream(heard.index, heard.kind, heard.text, heard.parent, group)
+        group = self._calls.group(parent, effects)
+        effects += self._speech.stream(heard.index, heard.kind, heard.text, parent, group)
         return effects
 
     def _assistant(self, heard: AssistantHeard) -> list[Effect]:

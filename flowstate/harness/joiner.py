@@ -33,10 +33,14 @@ class Joiner:
         self._open: dict[str, OpenHandle] = {}
         self._ids: dict[str, str] = {}
 
-    def join(self, effects: Iterable[Effect]) -> None:
-        """Carry out the effects that concern items and the status line; skip the others."""
+    def join(self, effects: Iterable[Effect]) -> list[Effect]:
+        """Carry out the effects that concern items and the status line; gives the others."""
+        others: list[Effect] = []
         for effect in effects:
             match effect:
+                case AppendText():  # most of them
+                    if (handle_ := self._open.get(effect.key)) is not None:
+                        handle_.append(effect.text)
                 case OpenItem(key, content, parent):
                     if key not in self._ids:
                         handle = self._ctx.items.open(
@@ -44,9 +48,6 @@ class Joiner:
                         )
                         self._open[key] = handle
                         self._ids[key] = handle.id
-                case AppendText(key, text):
-                    if (handle_ := self._open.get(key)) is not None:
-                        handle_.append(text)
                 case ChangeItem(key, content):
                     if (handle_ := self._open.get(key)) is not None:
                         handle_.change(content)
@@ -60,7 +61,8 @@ class Joiner:
                 case ClearStatus():
                     self._ctx.status.clear()
                 case _:
-                    continue
+                    others.append(effect)
+        return others
 
     def close(self) -> None:
         """Settle what is still open as incomplete."""

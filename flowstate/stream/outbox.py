@@ -1,10 +1,14 @@
 """
 The outbox of a request: takes every event, stores what is to be stored, then shows it.
 
-``put`` never waits. One pump takes whatever has come in, writes the latest state of each changed
-item in one transaction, and only then publishes the events. There are no timers: a batch is what
-came in while the last one was being written. A delta has no row of its own; its text is in its
-item's row. A delta never overtakes its item, since all of it is one queue.
+``put`` never waits. One pump takes what has come in, writes the latest state of each changed item
+in one transaction, and only then publishes the events. There are no timers: a batch is what came
+in while the last one was being written, and in the turns of the loop right after it that brought
+more. A delta has no row of its own; its text is in its item's row. A delta never overtakes its
+item, since all of it is one queue.
+
+A step that makes thousands of items without letting others run fills the queue, which has no
+bound. The pump works it off in pieces, so that it doesn't hold up the loop as well.
 
 The outbox knows nothing of steps and readers. It refuses to show what could not be stored: when
 the store fails, the request's owner is told once, and everything after that is dropped.
@@ -29,9 +33,21 @@ import anyio.lowlevel
 
 from flowstate.errors import StoreError
 from flowstate.item.event import ItemEvent
-from flowstate.store.record import Fence, PutItems, Write
+from flowstate.store.record import Fence, ItemRecord, PutItems, Write
 from flowstate.stream.ring import Chunk, Ring
 from flowstate.stream.row import Row
+
+GATHER = 8
+"""For how many turns of the loop the pump lets others go on putting before it stores."""
+
+ENOUGH = 16
+"""How many events are worth storing and showing by themselves."""
+
+MOST_EVENTS = 8192
+"""How many events are stored by one transaction at most: some 10 ms, if they are text."""
+
+MOST_ROWS = 256
+"""After how many changed items a transaction takes no further chunk: some 10 ms, too."""
 
 
 class ItemSink(Protocol):
@@ -47,7 +63,9 @@ class Outbox:
     """One request's way out: from the book to the store and the ring."""
 
     __slots__ = (
+        "_asleep",
         "_bell",
+        "_chunk",
         "_closing",
         "_failure",
         "_live",
@@ -91,10 +109,15 @@ class Outbox:
         """Proof that the run still owns its key; set once it does."""
         self.ring = Ring(capacity=capacity, after=after)
         """What readers read from."""
+        self._chunk = max(1, min(256, capacity // 8))
+        """How many events a chunk holds at most."""
         self._queue: deque[ItemEvent] = deque()
         self._live: dict[str, Row] = {}
         self._taken = after
-        self._bell = _Bell(None)
+        # Made once: an event for each sleep would cost more than all else a piece of text does.
+        self._bell: anyio.Semaphore | None = None
+        self._asleep = False
+        """Whether the pump sleeps, or is about to, and nobody has woken it."""
         self._thread = 0
         self._wake_soon: Callable[..., object] | None = None
         self._started = False
@@ -110,9 +133,8 @@ class Outbox:
         it); dropped once the pump has ended.
         """
         self._queue.append(event)
-        bell = self._bell
-        if not bell.rung:
-            self._wake(bell)
+        if self._asleep:
+            self._wake()
 
     async def pump(self) -> None:
         """
@@ -123,12 +145,17 @@ class Outbox:
             return
         self._started = True
         self._thread = threading.get_ident()
+        bell = self._bell = anyio.Semaphore(0, fast_acquire=True)
+        # Waiting for what has happened lets the others run as a checkpoint does, which would first
+        # have to find out which event loop this is, each time.
+        happened = anyio.Event()
+        happened.set()
         # anyio's own way into a loop from a thread blocks that thread until the loop has answered;
         # a worker's put must not wait.
         native = cast("Any", anyio.lowlevel.current_token().native_token)
         self._wake_soon = getattr(native, "run_sync_soon", None) or native.call_soon_threadsafe
         try:
-            while await self._more():
+            while await self._more(bell, happened):
                 await self._move()
         except Exception as error:  # whatever it was, its owner is told
             self._failure = error
@@ -160,7 +187,7 @@ class Outbox:
         A failure is not raised again: ``on_failure`` has been told.
         """
         self._closing = True
-        self._wake(self._bell)
+        self._wake()
         await self.pump()  # does nothing, unless its own task hasn't got to run yet
         ring = self.ring
         while not ring.over:
@@ -168,37 +195,48 @@ class Outbox:
 
     # --- the pump's parts -------------------------------------------------------------------------
 
-    async def _more(self) -> bool:
+    async def _more(self, bell: anyio.Semaphore, happened: anyio.Event) -> bool:
         """Wait for events; False when there are none and there will be none."""
-        if self._queue:
-            await anyio.lowlevel.checkpoint()
+        queue = self._queue
+        if queue:
+            # Storing and showing costs the same for one event as for ten, and an agent's words
+            # come one a turn of the loop. So once they come faster than they are shown, let the
+            # others run as long as they go on putting.
+            for _ in range(GATHER):
+                before = len(queue)
+                await happened.wait()
+                if len(queue) == before or before >= ENOUGH:
+                    break
             return True
-        while not self._queue and not self._closing:
-            event = anyio.Event()
-            self._bell = _Bell(event)
-            # A put between the look at the queue and the hanging up of the bell rang another.
-            if not self._queue:
-                await event.wait()
-        return bool(self._queue)
+        while not queue and not self._closing:
+            self._asleep = True
+            # A put between the look at the queue and the falling asleep woke nobody. And whoever
+            # is held up between seeing it asleep and waking it wakes it for nothing, later on.
+            if not queue:
+                await bell.acquire()
+            self._asleep = False
+        return bool(queue)
 
     async def _move(self) -> None:
-        """Store and show what is in the queue now."""
+        """Store and show what is in the queue now, or as much of it as a step of the loop bears."""
         take = self._queue.popleft
-        batch = [take() for _ in range(len(self._queue))]
-        self._taken = batch[-1].sequence
-        ring = self.ring
-        size = max(1, min(256, ring.capacity // 8))
+        ring, size = self.ring, self._chunk
+        chunks: list[Chunk] = []
         changed: dict[str, Row] = {}
-        chunks = [
-            self._take_in(batch[start : start + size], changed)
-            for start in range(0, len(batch), size)
-        ]
-        records = tuple(row.record() for row in changed.values() if not row.transient)
-        for row in changed.values():
-            if row.item.settled:
-                del self._live[row.item.id]
+        left = min(len(self._queue), MOST_EVENTS)
+        while left > 0 and len(changed) < MOST_ROWS:
+            events = [take() for _ in range(min(left, size))]
+            self._taken = events[-1][0]
+            left -= size
+            chunks.append(self._take_in(events, changed))
+        records: list[ItemRecord] = []
+        for key, row in changed.items():
+            if not row.transient:
+                records.append(row.record())
+            if row.settled:
+                del self._live[key]
         if records:
-            await self._store.commit([PutItems(records=records)], fence=self.fence)
+            await self._store.commit([PutItems(records=tuple(records))], fence=self.fence)
         # A batch may be longer than the ring. Half a ring at a time, readers that keep up lose
         # nothing by it; those that don't are not waited for.
         step = max(1, ring.capacity // 2 // size)
@@ -241,18 +279,17 @@ class Outbox:
             [event for event in events if live[event.item_id].transient] if passing else [],
         )
 
-    def _wake(self, bell: _Bell) -> None:
-        # Only marked, never taken down here: a thread that is held up between looking at the bell
-        # and taking it down would take down the next one, and the pump would sleep for ever.
-        bell.rung = True
-        if bell.event is None:
+    def _wake(self) -> None:
+        self._asleep = False
+        bell = self._bell
+        if bell is None:
             return
         if threading.get_ident() == self._thread:
-            bell.event.set()
+            bell.release()
         elif self._wake_soon is not None:
             # Without its loop the pump is gone too; the thread was left behind.
             with contextlib.suppress(RuntimeError):
-                self._wake_soon(bell.event.set)
+                self._wake_soon(bell.release)
 
     def _drop(self) -> None:
         """From now on, take nothing and keep nothing."""
@@ -260,14 +297,3 @@ class Outbox:
             self._taken = self._queue[-1].sequence
         self._queue = deque(maxlen=0)
         self._live.clear()
-
-
-@final
-class _Bell:
-    """What a sleeping pump is woken by, once."""
-
-    __slots__ = ("event", "rung")
-
-    def __init__(self, event: anyio.Event | None) -> None:
-        self.event = event
-        self.rung = event is None

@@ -46,7 +46,17 @@ class Chunk:
 class Ring:
     """The newest events of one request."""
 
-    __slots__ = ("_base", "_bell", "_chunks", "_held", "capacity", "floor", "head", "over")
+    __slots__ = (
+        "_base",
+        "_bell",
+        "_chunks",
+        "_held",
+        "_waiting",
+        "capacity",
+        "floor",
+        "head",
+        "over",
+    )
 
     def __init__(self, *, capacity: int = 4096, after: int = 0) -> None:
         """
@@ -65,7 +75,10 @@ class Ring:
         self._base = OpenItems()
         self._chunks: deque[Chunk] = deque()
         self._held = 0
-        self._bell: anyio.Event | None = None
+        # Made once, by the first who waits: an event for each wait would cost more than the wait.
+        self._bell: anyio.Semaphore | None = None
+        self._waiting = 0
+        """How many have come to wait since the last wake-up; some may have left."""
 
     def __repr__(self) -> str:
         over = ", over" if self.over else ""
@@ -121,8 +134,9 @@ class Ring:
         """Return once there is an event after this position, or there will be none."""
         while self.head <= position and not self.over:
             if self._bell is None:
-                self._bell = anyio.Event()
-            await self._bell.wait()
+                self._bell = anyio.Semaphore(0, fast_acquire=True)
+            self._waiting += 1
+            await self._bell.acquire()
 
     def _forget(self, chunk: Chunk) -> None:
         self._held -= len(chunk.events)
@@ -131,6 +145,9 @@ class Ring:
             self._base.note(event)
 
     def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, 0
         if self._bell is not None:
-            self._bell.set()
-            self._bell = None
+            # One that left before this is counted too; whoever waits next is then woken for
+            # nothing, looks, and waits again.
+            for _ in range(waiting):
+                self._bell.release()

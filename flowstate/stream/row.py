@@ -38,6 +38,7 @@ class Row:
         "item",
         "last",
         "parts",
+        "settled",
         "transient",
     )
 
@@ -56,6 +57,8 @@ class Row:
         """From this event on it is this item."""
         self.item = item
         """The item, without the text that was appended."""
+        self.settled = item.status != "in_progress"
+        """Whether it will change no more."""
         self.last = event
         """The last event taken in."""
         self.parts.clear()
@@ -104,9 +107,9 @@ class Row:
         """Write this, and set apart what comes before and after a text that may grow."""
         if isinstance(self.item.content, Message | Reasoning):
             # The text goes last, where it can grow.
-            content = whole.pop("content")
+            whole["content"] = content = whole.pop("content")
             self._text = _encode(content.pop("text"))[1:-1]
-            self._before = f'{_encode(whole)[:-1]},"content":{_encode(content)[:-1]},"text":"'
+            self._before = f'{_encode(whole)[:-2]},"text":"'
             self._after = '"}}'
         else:
             self._text = self._after = ""

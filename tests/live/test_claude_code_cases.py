@@ -40,7 +40,7 @@ from flowstate.errors import RequestCancelled, TimedOut
 from flowstate.item.content import ErrorReport, Status, ToolOutput
 from flowstate.item.item import Item
 from flowstate.request.run import Run
-from flowstate.testing.agent_home import clean_home
+from flowstate.testing.agent_home import DUMMY_KEY, clean_home
 from flowstate.testing.messages_api import ScriptedMessagesApi
 from flowstate.testing.scripted_turns import ApiError, Turn, Usage, text
 from tests.blocks.claude_code import wire
@@ -473,6 +473,35 @@ async def test_a_compaction_is_shown() -> None:
     full = Turn(text("<summary>They talked.</summary>"), usage=Usage(input=150_000))
     texts = await _statuses(*[full] * 6, prompts=3, **small)
     assert "Claude Code agent compacted its context." in texts
+
+
+@one_backend
+@pytest.mark.parametrize(
+    ("credential", "told"),
+    [(None, "Not logged in"), (DUMMY_KEY, "Failed to authenticate")],
+    ids=["none", "refused"],
+)
+async def test_a_run_without_valid_credentials_is_errored(
+    credential: str | None, told: str
+) -> None:
+    """Claude Code files it as a success; it is one error item with its own words, and a handle."""
+    async with ScriptedMessagesApi(ApiError(401)) as api, clean_home(api) as home:
+        env = {**home.env, "ANTHROPIC_API_KEY": credential or ""}
+        flow, run_it = flow_of(
+            claude_code_agent(env=env, cwd=lambda _: home.path, detached=True, api_retries=0)
+        )
+        async with Runtime(flow) as runtime:
+            run = await runtime.dispatch(run_it, HarnessRunInput(prompt="Go"), session="s1")
+            items = [item.content for item in await items_of(run)]
+            handle = await run.output()
+
+    assert (handle.status, handle.outcome) == ("errored", "failed")
+    assert handle.result_subtype == "success"
+    (error,) = [content for content in items if isinstance(content, ErrorReport)]
+    assert error.code == "is_error"
+    assert error.message.startswith(told)
+    (kept,) = [content.text for content in items if isinstance(content, Status) and content.kept]
+    assert kept.startswith(f"Claude Code agent run errored ({told}")
 
 
 # --- one run among others -----------------------------------------------------------------------

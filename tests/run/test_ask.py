@@ -78,7 +78,7 @@ async def test_an_answer_that_does_not_fit_is_told_at_its_place() -> None:
 
 async def test_without_anybody_to_ask_it_says_what_to_do() -> None:
     """A run by itself has nobody: the error names the way out, and rescues see it as any other."""
-    with pytest.raises(NobodyToAsk, match="turn/ok: nobody can answer 'ok' here.*answers="):
+    with pytest.raises(NobodyToAsk, match=r"turn/ok: nobody can answer 'ok' here.*answers="):
         await run_block(asking(), 1)
 
 

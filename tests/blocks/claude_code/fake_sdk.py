@@ -183,6 +183,7 @@ class Client:
         self.sdk = sdk
         self.options = options
         self.calls: list[str] = []
+        self.connected = False
         self.interrupted = anyio.Event()
         self.prompt_id: str | None = None
         self.line_ids: list[str] = []
@@ -202,6 +203,7 @@ class Client:
         except BaseException:
             await self.disconnect()
             raise
+        self.connected = True
 
     async def get_server_info(self) -> dict[str, Any]:
         return {}
@@ -216,6 +218,8 @@ class Client:
                 self.line_ids.append(message["uuid"])
 
     async def receive_messages(self) -> Any:
+        if not self.connected:
+            raise ConnectionError("not connected")
         try:
             async for message in self._receive:
                 if message == "begin":

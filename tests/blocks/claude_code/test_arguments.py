@@ -129,6 +129,7 @@ def test_an_enabled_sandbox_is_required_unless_said_otherwise() -> None:
     assert sandbox_required({"enabled": True})
     assert not sandbox_required({"enabled": True, "failIfUnavailable": False})
     assert not sandbox_required({"enabled": False})
+    assert not sandbox_required({"enabled": False, "failIfUnavailable": True})
     assert not sandbox_required(None)
 
 
@@ -172,6 +173,7 @@ def test_the_names_a_run_keeps_are_a_closed_list() -> None:
     assert kept_names(["HOME", "PATH"], {"client_app": None, "betas": ["x"]}) == own
     app = "CLAUDE_AGENT_SDK_CLIENT_APP"
     assert kept_names(["HOME", "PATH"], {"client_app": "x/1"}) == {*own, app}
+    assert kept_names(["HOME"], {"session_store": object()}) - own == {"CLAUDE_CONFIG_DIR"}
 
 
 def test_control_variables_are_few() -> None:

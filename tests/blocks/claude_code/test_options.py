@@ -166,8 +166,13 @@ def test_the_ready_made_list_of_names_is_the_documented_one(
 
     assert env["https_proxy"] == "http://proxy"
     assert "GH_TOKEN" not in env
-    assert {"PATH", "HOME", "USER", "SHELL", "TMPDIR"} <= set(CLAUDE_CODE_PASS)
-    assert {"ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"} <= set(CLAUDE_CODE_PASS)
-    for name in CLAUDE_CODE_PASS:
-        if "PROXY" in name or "CERT" in name:
-            assert name.lower() in CLAUDE_CODE_PASS
+    network = "HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY SSL_CERT_FILE SSL_CERT_DIR"
+    both_cases = f"{network} NODE_EXTRA_CA_CERTS".split()
+    assert sorted(CLAUDE_CODE_PASS) == sorted(
+        [
+            *("PATH", "HOME", "USER", "SHELL", "TMPDIR"),
+            *("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"),
+            *both_cases,
+            *(name.lower() for name in both_cases),
+        ]
+    )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from flowstate.blocks.claude_code.errors import SandboxUnavailableError
 from flowstate.blocks.claude_code.refusal import (
     KEPT_LINES,
     StderrTail,
     errors_of,
     refusal_of,
+    require_sandbox,
     run_error,
 )
 from flowstate.harness.environment import Redactor
@@ -47,10 +50,20 @@ def test_without_a_conversation_asked_for_none_is_unknown() -> None:
 
 def test_a_missing_sandbox_is_told_with_its_reason() -> None:
     """What Claude Code lacks is passed on."""
-    error = refusal_of(["Sandbox required but unavailable: bwrap\n not found"], None)
+    error = refusal_of(["Sandbox required but unavailable: bwrap\n not found. Go on?."], None)
 
     assert isinstance(error, SandboxUnavailableError)
-    assert "unavailable: bwrap not found." in str(error)
+    assert "unavailable: bwrap not found. Go on?. Install" in str(error)
+
+
+def test_only_a_sandbox_that_is_required_and_denied_refuses() -> None:
+    """Claude Code's plain no counts; where it says nothing, its own refusal is relied on."""
+    with pytest.raises(SandboxUnavailableError, match="started without one"):
+        require_sandbox({"enabled": True}, False)
+    for said in (True, None, "no"):
+        require_sandbox({"enabled": True}, said)
+    for settings in (None, {"enabled": True, "failIfUnavailable": False}):
+        require_sandbox(settings, False)
 
 
 def test_errors_are_read_by_shape() -> None:
