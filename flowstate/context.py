@@ -15,9 +15,6 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
 from pydantic import BaseModel
 
 from flowstate.ids import Identity, RequestId
-from flowstate.item.item import Item
-from flowstate.item.visibility import Visibility
-from flowstate.item.writer import ItemWriter, StatusLine
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -26,6 +23,9 @@ if TYPE_CHECKING:
     from flowstate.define.block import Block
     from flowstate.define.capability import Capability
     from flowstate.define.tool import Tool
+    from flowstate.item.item import Item
+    from flowstate.item.visibility import Visibility
+    from flowstate.item.writer import ItemWriter, StatusLine
 
 A = TypeVar("A")
 B = TypeVar("B")

@@ -58,9 +58,10 @@ def test_every_third_party_module_is_a_declared_dependency(loaded: set[str]) -> 
 
 
 def test_what_runs_flows_is_loaded_when_it_is_asked_for() -> None:
-    """Defining flows loads no scheduler; the first use of Runtime does, and only the core's own."""
+    """Defining flows loads no scheduler and no items; Runtime does, and only the core's own."""
     code = (
-        "import flowstate, sys; early = 'flowstate.run.scheduler' in sys.modules; "
+        "import flowstate, sys; early = bool({'flowstate.run.scheduler', 'flowstate.item.content'}"
+        " & set(sys.modules)); "
         "flowstate.Runtime; print(early, 'flowstate.run.scheduler' in sys.modules, "
         "sorted({'structlog', 'networkx', 'sqlalchemy', 'trio', 'rich'} & set(sys.modules)))"
     )

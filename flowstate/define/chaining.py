@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -43,10 +45,10 @@ from flowstate.define.step import (
     described,
 )
 from flowstate.errors import DefinitionError
-from flowstate.item.item import Item
 
 if TYPE_CHECKING:
     from flowstate.define.sequencer import Sequencer
+    from flowstate.item.item import Item
 
 X_co = TypeVar("X_co", covariant=True)
 A = TypeVar("A")
@@ -81,7 +83,14 @@ class Chaining(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co]
         return f"<sequencer {self.name!r}{''.join(f' .{described(step)}' for step in self.steps)}>"
 
     def _then(self, step: Step) -> Sequencer[Any, Any, Any]:
-        longer = dataclasses.replace(self, chain=(self.chain, step))
+        # As dataclasses.replace does, in a quarter of the time, since everything else is known to
+        # be valid: half of what a plan of thousands of steps costs is this.
+        kind: Any = type(self)
+        names, values = _fields_of(kind)
+        longer = object.__new__(kind)
+        for name, value in zip(names, values(self), strict=True):
+            _set(longer, name, value)
+        _set(longer, "chain", (self.chain, step))
         return cast("Sequencer[Any, Any, Any]", longer)
 
     # --- one block after another ----------------------------------------------------------------
@@ -369,6 +378,17 @@ class Chaining(Block[I_contra, Union[O_co, X_co]], Generic[I_contra, O_co, X_co]
     def _patience(self, method: str, timeout: float | None) -> None:
         if timeout is not None and not timeout > 0:
             raise self._wrong(method, f"timeout={timeout!r}", "Give seconds, more than 0.")
+
+
+_set = object.__setattr__
+"""How a frozen value is made."""
+
+
+@cache
+def _fields_of(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """The names of a dataclass's fields, and what reads them all at once."""
+    names = tuple(field.name for field in dataclasses.fields(kind))
+    return names, operator.attrgetter(*names)
 
 
 def _is_block(value: object) -> TypeGuard[AnyBlock]:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 from flowstate.define.block import Block
-from flowstate.item.item import Item
+
+if TYPE_CHECKING:
+    from flowstate.item.item import Item
 
 AnyBlock: TypeAlias = Block[Any, Any]
 Condition: TypeAlias = Callable[[Any], bool]
 Connector: TypeAlias = Callable[[Any], Any]
-ItemCondition: TypeAlias = Callable[[Sequence[Item]], bool]
+ItemCondition: TypeAlias = "Callable[[Sequence[Item]], bool]"
 
 
 @final

@@ -18,6 +18,7 @@ from typing import (
     Literal,
     NotRequired,
     Required,
+    TypeGuard,
     Union,
     get_args,
     get_origin,
@@ -41,11 +42,18 @@ def exact_class(annotation: object) -> type | None:
     """The class that proves a value valid by identity, or None where that isn't enough."""
     if annotation is None:
         return type(None)
+    if _is_scalar(annotation):
+        return annotation
     if not isinstance(annotation, type) or get_origin(annotation) is not None:
         return None
     exact: type[Any] = annotation
-    known = exact in _SCALARS or issubclass(exact, BaseModel) or dataclasses.is_dataclass(exact)
+    known = issubclass(exact, BaseModel) or dataclasses.is_dataclass(exact)
     return exact if known else None
+
+
+def _is_scalar(annotation: object) -> TypeGuard[type]:
+    # A class of this very kind hashes; most annotations of a large plan are such.
+    return type(annotation) is type and annotation in _SCALARS
 
 
 def checks_nothing(annotation: object) -> bool:
@@ -62,7 +70,10 @@ def checker(annotation: object, where: str) -> Callable[[Any], Any] | None:
     """
     if checks_nothing(annotation):
         return None
-    validate = _validate_with(_hashable(annotation))
+    if _is_scalar(annotation):
+        validate = _validate_scalar(annotation)
+    else:
+        validate = _validate_with(_hashable(annotation))
 
     def check(value: Any) -> Any:
         try:
@@ -99,6 +110,12 @@ class _Hashable:
 
 def _hashable(annotation: object) -> _Hashable:
     return _Hashable(annotation)
+
+
+@functools.cache
+def _validate_scalar(scalar: type) -> Callable[[Any], Any]:
+    """The same without a key that tells ``Literal[1]`` from ``Literal[True]``."""
+    return _validate_with(_hashable(scalar))
 
 
 @functools.lru_cache(maxsize=4096)
