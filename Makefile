@@ -46,7 +46,7 @@ bench: $(INSTALLED)
 	$(BIN)/python bench/claude_code.py $(ARGS)
 
 soak: $(INSTALLED)
-	FLOWSTATE_SOAK=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup tests/properties tests/live tests/run tests/request $(ARGS)
+	FLOWSTATE_SOAK=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup tests/properties tests/live tests/run tests/request tests/blocks $(ARGS)
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

@@ -1,9 +1,9 @@
 """
 What a model says while it answers, as items: its text as messages, its thinking as reasoning.
 
-An item opens with the first character of its part and settles with the part. Some providers go on
-with a part after another has begun: what comes then is another item, so that items stand in the
-order in which things were said. Tool calls are no speech: they become items when they are called.
+An item opens with the first character of its part and settles with the part, or when another part
+speaks. Some providers go on with a part after another has begun: what comes then is another item,
+so that items stand in the order in which things were said. Tool calls are no speech: they become items when they are called.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from flowstate.item.writer import OpenItem
 @final
 class Speech:
     """
-    The open items of one answer, by the index of their part.
+    The item that one answer is speaking, if any; one at a time.
 
     Args:
         ctx: the run's context.
@@ -39,10 +39,15 @@ class Speech:
     def __init__(self, ctx: Context, *, shows_text: bool) -> None:
         self._ctx = ctx
         self._shows_text = shows_text
-        self._open: dict[int, OpenItem] = {}
+        self._open: OpenItem | None = None
+        self._part: int | None = None
+        """The index of its part."""
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
         """Join one event of the stream to the items."""
+        if isinstance(event, PartStartEvent | PartDeltaEvent) and event.index != self._part:
+            # Another part, a call too: what was being said is said.
+            self.close(complete=True)
         match event:
             case PartStartEvent(index=index, part=TextPart(content=text)):
                 self._end(index)
@@ -61,25 +66,23 @@ class Speech:
 
     def close(self, *, complete: bool) -> None:
         """The answer is over; where it isn't complete, what is still open was cut off."""
-        for item in self._open.values():
-            item.settle(status="completed" if complete else "incomplete")
-        self._open.clear()
+        if self._open is not None:
+            self._open.settle(status="completed" if complete else "incomplete")
+        self._open = self._part = None
 
     def _text(self, index: int, text: str) -> None:
-        if not text or not self._shows_text:
-            return
-        if index not in self._open:
-            self._open[index] = self._ctx.items.open(Message())
-        self._open[index].append(text)
+        if text and self._shows_text:
+            self._say(index, text, Message)
 
     def _thinking(self, index: int, text: str) -> None:
-        if not text:
-            return
-        if index not in self._open:
-            self._open[index] = self._ctx.items.open(Reasoning())
-        self._open[index].append(text)
+        if text:
+            self._say(index, text, Reasoning)
+
+    def _say(self, index: int, text: str, kind: type[Message | Reasoning]) -> None:
+        if self._open is None:
+            self._open, self._part = self._ctx.items.open(kind()), index
+        self._open.append(text)
 
     def _end(self, index: int) -> None:
-        item = self._open.pop(index, None)
-        if item is not None:
-            item.settle()
+        if self._part == index:
+            self.close(complete=True)

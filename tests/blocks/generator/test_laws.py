@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 import structlog
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowstate import handler, run_block
@@ -17,6 +17,7 @@ from flowstate.blocks.generator import ModelError, generator
 from flowstate.item.content import Message, Reasoning, ToolOutput
 from flowstate.testing import RecordingSink
 from tests.blocks.generator.script import Piece, Script, Think, Use
+from tests.properties.effort import examples
 
 BACKENDS = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
@@ -116,7 +117,7 @@ def spoken(turns: list[list[Piece]]) -> list[tuple[str, Any]]:
 
 
 @BACKENDS
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(TURNS, max_size=3), LAST, st.none() | st.integers(0, 40))
 def test_items_are_balanced_whatever_happens(
     backend: str, turns: list[list[Piece]], last: list[Piece], cancel_after: int | None
@@ -152,7 +153,7 @@ def test_items_are_balanced_whatever_happens(
 
 
 @BACKENDS
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(TURNS, max_size=3), LAST)
 def test_items_keep_the_order_of_what_the_model_said(
     backend: str, turns: list[list[Piece]], last: list[Piece]
