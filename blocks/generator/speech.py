@@ -3,7 +3,8 @@ What a model says while it answers, as items: its text as messages, its thinking
 
 An item opens with the first character of its part and settles with the part, or when another part
 speaks. Some providers go on with a part after another has begun: what comes then is another item,
-so that items stand in the order in which things were said. Tool calls are no speech: they become items when they are called.
+so that items stand in the order in which things were said. Tool calls are no speech: they become
+items when they are called.
 """
 
 from __future__ import annotations
