@@ -15,10 +15,9 @@ from flowstate.errors import DefinitionError, PlanError
 from flowstate.plan.build import Plan, build_plan
 from flowstate.plan.declared import joined
 from flowstate.plan.program import Place
-from flowstate.plan.site import sites
+from flowstate.run.drive import drive
 from flowstate.run.frame import Frame
 from flowstate.run.gate import Gate
-from flowstate.run.scheduler import execute
 
 
 async def call(
@@ -58,41 +57,15 @@ async def call(
     if container is not None:
         inner.container = container
     try:
-        return await _run(inner, plan.checked_input(value))
+        return await drive(inner, plan.checked_input(value))
     finally:
         gate.leave()
-
-
-async def _run(inner: Frame, value: Any) -> Any:
-    """
-    Run the frame's program and wait for the side chains it began, also when it fails, and then for
-    its watchers: for them the call is the whole plan.
-    """
-    if not (inner.program.has_side_chains or inner.program.watches):
-        return await execute(inner, value)
-    services = inner.services
-    failure: Exception | None = None
-    result: Any = None
-    async with services.side_chains:
-        # Not raised in here: the side chains go on when the main chain fails.
-        try:
-            result = await execute(inner, value)
-        except Exception as error:
-            failure = error
-        except BaseException:
-            inner.gate.close()
-            raise
-        await services.side_chains.drained()
-        services.watchers.tell(services.book.last)
-    if failure is not None:
-        raise failure
-    return result
 
 
 @lru_cache(maxsize=512)
 def _plan_of(block: Block[Any, Any], path: str) -> Plan[Any, Any]:
     plan = build_plan(block, path=path)
-    if any(site.kind == "ask" for site in sites(plan.root)):
+    if plan.program.asks:
         raise DefinitionError(
             block.name,
             "it asks a person, and was called by another block",

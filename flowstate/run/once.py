@@ -24,11 +24,10 @@ from flowstate.item.book import ItemBook
 from flowstate.item.content import ResourceChange, StateChange
 from flowstate.item.event import ItemEvent
 from flowstate.plan.build import Plan, build_plan
-from flowstate.plan.program import Program
+from flowstate.run.drive import drive
 from flowstate.run.frame import Frame, Listener
 from flowstate.run.gate import Gate
 from flowstate.run.questions import Answerer, Questions
-from flowstate.run.scheduler import execute
 from flowstate.run.services import Services
 from flowstate.state.cell import StateCell, cell_key
 from flowstate.state.collection import ResourceCollection, collection_key
@@ -67,7 +66,7 @@ async def run_block(
     """
     plan = block if isinstance(block, Plan) else build_plan(block)
     services = lone_services(plan, identity=identity, listener=listener, emit=emit, answers=answers)
-    result: B = await drive(plan.program, services, Gate(), plan.checked_input(value))
+    result: B = await drive(Frame(plan.program, services, Gate()), plan.checked_input(value))
     return result
 
 
@@ -87,29 +86,6 @@ def lone_services(
     owner = _Lone(plan, identity or _SOMEBODY, emit, store, clock, ids)
     questions = None if answers is None else Questions(answers)
     return Services(owner, plan.declared, listener=listener, rng=rng, questions=questions)
-
-
-async def drive(program: Program, services: Services, gate: Gate, value: Any) -> Any:
-    """Run a program and wait for the side chains it began, also when it fails."""
-    frame = Frame(program, services, gate)
-    if not (program.has_side_chains or program.watches):
-        return await execute(frame, value)
-    failure: Exception | None = None
-    result: Any = None
-    async with services.side_chains:
-        # Not raised in here: the side chains go on when the main chain fails.
-        try:
-            result = await execute(frame, value)
-        except Exception as error:
-            failure = error
-        except BaseException:
-            gate.close()
-            raise
-        await services.side_chains.drained()
-        services.watchers.tell(services.book.last)
-    if failure is not None:
-        raise failure
-    return result
 
 
 def _epoch_ms() -> int:

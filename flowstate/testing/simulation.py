@@ -24,9 +24,10 @@ from flowstate.ids import Identity
 from flowstate.item.event import ItemEvent
 from flowstate.plan.build import Plan, build_plan
 from flowstate.plan.program import Place
-from flowstate.run.frame import NodeEvent
+from flowstate.run.drive import drive
+from flowstate.run.frame import Frame, NodeEvent
 from flowstate.run.gate import Gate
-from flowstate.run.once import drive, lone_services
+from flowstate.run.once import lone_services
 from flowstate.run.questions import Answerer
 from flowstate.testing.instrument import instrumented
 from flowstate.testing.oracle import Outcome, outcome_of
@@ -197,7 +198,7 @@ class _Run:
         outcome: Outcome = CANCELLED
         with anyio.CancelScope() as self.scope:
             try:
-                outcome = ("value", await drive(program, services, self.gate, value))
+                outcome = ("value", await drive(Frame(program, services, self.gate), value))
             except Exception as error:
                 outcome = outcome_of(error)
         self.scope = None

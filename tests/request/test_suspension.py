@@ -42,6 +42,20 @@ def asking(**options: Any) -> Action[int, int]:
     return action("asking", chain, **options)
 
 
+class Gate:
+    """A block that waits until it is let through."""
+
+    def __init__(self) -> None:
+        self.event = anyio.Event()
+
+        @handler
+        async def slow(value: int) -> int:
+            await self.event.wait()
+            return value
+
+        self.block = slow
+
+
 async def suspended(run: Run[Any]) -> str:
     """Wait until a run is suspended; gives the id of its first question."""
     (question, *_) = await run.asked()
@@ -75,13 +89,8 @@ async def test_it_is_suspended_and_goes_on_with_the_answer() -> None:
 
 async def test_its_place_is_free_meanwhile_and_the_answer_queues() -> None:
     """Another request of the session runs, and the answered one waits for its turn behind it."""
-    gate = anyio.Event()
-
-    @handler
-    async def slow(value: int) -> int:
-        await gate.wait()
-        return value
-
+    gate = Gate()
+    slow = gate.block
     ask, other = asking(), action("other", slow)
     lease = MemoryLease()
     flow = define_flow("f", actions=[ask, other], concurrency="queue")
@@ -95,20 +104,15 @@ async def test_its_place_is_free_meanwhile_and_the_answer_queues() -> None:
             while run.waiting_behind != second.id:  # noqa: ASYNC110
                 await anyio.sleep(0.001)
         assert run.status == "waiting"
-        gate.set()
+        gate.event.set()
         assert (await second.output(), await run.output()) == (7, 6)
         await run.finished()
 
 
 async def test_an_answer_that_is_refused_leaves_the_question_open() -> None:
     """``reject`` refuses to admit it while another runs; once that has ended, the answer counts."""
-    gate = anyio.Event()
-
-    @handler
-    async def slow(value: int) -> int:
-        await gate.wait()
-        return value
-
+    gate = Gate()
+    slow = gate.block
     ask, other = asking(), action("other", slow)
     flow = define_flow("f", actions=[ask, other], concurrency="reject")
     async with Runtime(flow) as runtime:
@@ -119,7 +123,7 @@ async def test_an_answer_that_is_refused_leaves_the_question_open() -> None:
             await run.answer(question, 3)
         assert run.status == "suspended"
         assert [q.id for q in run.questions] == [question]
-        gate.set()
+        gate.event.set()
         await second.finished()
         await run.answer(question, 3)
         assert await run.output() == 6
@@ -149,13 +153,8 @@ async def _forever(value: int) -> int:
 
 async def test_branches_beside_a_question_run_on() -> None:
     """Only what asks is parked; suspended is the request when nothing else moves."""
-    gate = anyio.Event()
-
-    @handler
-    async def slow(value: int) -> int:
-        await gate.wait()
-        return value
-
+    gate = Gate()
+    slow = gate.block
     chain = (
         sequencer("turn", int)
         .step_all(sequencer("person", int).ask("which", int), slow)
@@ -167,17 +166,17 @@ async def test_branches_beside_a_question_run_on() -> None:
         await run.asked()
         await anyio.sleep(0.02)
         assert run.status == "running"
-        gate.set()
+        gate.event.set()
         question = await suspended(run)
         await run.answer(question, 10)
         assert await run.output() == 14
 
         again = await runtime.dispatch(ask, 4, session="s")
-        gate = anyio.Event()
+        gate.event = anyio.Event()
         (open_question,) = await again.asked()
         await again.answer(open_question.id, 1)
         with anyio.fail_after(5):
-            gate.set()
+            gate.event.set()
             assert await again.output() == 5
 
 
@@ -280,20 +279,15 @@ async def test_a_suspended_request_takes_no_slot() -> None:
 
 async def test_a_side_chain_holds_the_suspension_up() -> None:
     """Its place is held until everything that runs on it has ended."""
-    gate = anyio.Event()
-
-    @handler
-    async def slow(value: int) -> int:
-        await gate.wait()
-        return value
-
+    gate = Gate()
+    slow = gate.block
     ask = action("ask", sequencer("turn", int).side_chain(slow).ask("which", int))
     async with Runtime(define_flow("f", actions=[ask])) as runtime:
         run = await runtime.dispatch(ask, 4, session="s")
         await run.asked()
         await anyio.sleep(0.02)
         assert run.status == "running"
-        gate.set()
+        gate.event.set()
         question = await suspended(run)
         await run.answer(question, 9)
         assert await run.output() == 9
