@@ -5,6 +5,7 @@
 #   make check    formatting, lint, both type checkers, import law, doctests
 #   make docs     run every example in the documents and docstrings
 #   make bench    what the engine costs over plain asyncio, and the agent's block over its SDK
+#   make peers    what a step costs in other libraries, each in an environment of its own (network)
 #   make soak     the property and live tests again, for much longer
 #   make format   let ruff format and tidy the code
 #
@@ -21,7 +22,7 @@ WORKERS ?= 2
 ARGS ?=
 CANDIDATES := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python
 
-.PHONY: demo test check docs bench soak format clean
+.PHONY: demo test check docs bench peers soak format clean
 
 demo: $(INSTALLED)
 	@$(BIN)/flowstate demo $(ARGS)
@@ -44,6 +45,9 @@ docs: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python bench/engine.py $(ARGS)
 	$(BIN)/python bench/claude_code.py $(ARGS)
+
+peers: $(INSTALLED)
+	$(BIN)/python bench/peers.py $(ARGS)
 
 soak: $(INSTALLED)
 	FLOWSTATE_SOAK=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup tests/properties tests/live tests/run tests/request tests/blocks $(ARGS)
