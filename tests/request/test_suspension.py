@@ -101,9 +101,9 @@ async def test_its_place_is_free_meanwhile_and_the_answer_queues() -> None:
         assert await second.started()
         await run.answer(question, 3)
         with anyio.fail_after(5):
-            while run.waiting_behind != second.id:  # noqa: ASYNC110
+            while run.status != "waiting":  # noqa: ASYNC110
                 await anyio.sleep(0.001)
-        assert run.status == "waiting"
+        assert run.waiting_behind == second.id
         gate.event.set()
         assert (await second.output(), await run.output()) == (7, 6)
         await run.finished()
