@@ -52,20 +52,22 @@ class Kept:
             Exception: it could not be opened; bare, and the next who asks tries again.
         """
         key = _key(identity, name)
-        thing = self._things.get(key)
-        if thing is None or thing.closing.is_set():
-            if thing is not None:
-                await thing.closed.wait()
-                return await self.keep(identity, name, make)
-            if self._closed:
-                raise _closed(key)
-            thing = self._things[key] = _Thing(make)
-            self._group.start_soon(self._own, key, thing, name=f"flowstate keeps {name!r}")
-        await thing.opened.wait()
-        if thing.error is not None:
-            raise thing.error
-        value: T = thing.value
-        return value
+        while True:
+            thing = self._things.get(key)
+            if thing is None:
+                if self._closed:
+                    raise RuntimeClosed(f"keeping {name!r} open")
+                thing = self._things[key] = _Thing(make)
+                self._group.start_soon(self._own, key, thing, name=f"flowstate keeps {name!r}")
+            if not thing.closing.is_set():
+                await thing.opened.wait()
+            if thing.error is not None:
+                raise thing.error
+            if not thing.closing.is_set():
+                value: T = thing.value
+                return value
+            # It was let go meanwhile: the next one is opened when this one is closed.
+            await thing.closed.wait()
 
     async def let_go(self, identity: Identity, name: str) -> None:
         """Close the session's thing of this name and wait until it is; none: nothing to do."""
@@ -105,10 +107,10 @@ class Kept:
             except Exception as error:
                 if thing.opened.is_set():
                     _log(key).error("not_closed", error=str(error) or repr(error))
-                thing.error = error
+                else:
+                    thing.error = error
         if thing.shelter.cancelled_caught and thing.opened.is_set():
             _log(key).error("not_closed", after=CLOSE_TIME)
-        thing.error = thing.error or _closed(key)
         thing.closing.set()
         del self._things[key]
         thing.opened.set()
@@ -125,6 +127,7 @@ class _Thing:
         self.make = make
         self.value: Any = None
         self.error: Exception | None = None
+        """Why it could not be opened."""
         self.opened = anyio.Event()
         self.closing = anyio.Event()
         self.closed = anyio.Event()
@@ -135,10 +138,6 @@ class _Thing:
         if at_once and not self.opened.is_set():
             self.shelter.cancel()
         self.closing.set()
-
-
-def _closed(key: Key) -> Exception:
-    return RuntimeClosed(f"keeping {key[2]!r} open")
 
 
 def _log(key: Key) -> FilteringBoundLogger:

@@ -124,6 +124,23 @@ async def test_let_go_closes_it_and_the_next_opens_another() -> None:
     assert lines.closed == [1, 2]
 
 
+async def test_one_let_go_while_it_is_opened_is_not_handed_out() -> None:
+    """Who waited for it is given the next one, and neither a closed one nor an error."""
+    lines = Lines()
+    lines.gate = anyio.Event()
+    talk = using(lines)
+    async with Runtime(define_flow("f", actions=[talk])) as runtime:
+        waiting = await runtime.dispatch(talk, 0, session="s")
+        await anyio.sleep(0.01)
+        letting_go = await runtime.dispatch(talk, -1, session="s")
+        await anyio.sleep(0.01)
+        lines.gate.set()
+        assert await letting_go.output() == 0
+        assert await waiting.output() == 2
+        assert lines.closed == [1]
+    assert lines.closed == [1, 2]
+
+
 async def test_one_that_can_not_be_opened_is_told_and_tried_again() -> None:
     """The error is the opener's own; nothing half-open stays."""
     lines = Lines()
