@@ -33,7 +33,7 @@ class Pauses:
         self._execution = execution
         self._services = services
         self._questions: Questions = services.questions
-        self._questions.taken_care_of = True
+        self._questions.answerable = True
         self._questions.on_change = self._wake
         services.side_chains.on_end = self._wake
         self._phase: Literal["running", "suspended", "resuming"] = "running"

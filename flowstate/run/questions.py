@@ -55,7 +55,7 @@ class Questions:
         self._answerer = answerer
         self._open: dict[str, _Asked] = {}
         self._movers = 1
-        self.taken_care_of = False
+        self.answerable = False
         """Whether whoever started the run answers questions by ``accept`` and ``release``."""
         self.on_change: Callable[[], object] | None = None
         """Called when a question was opened, or something stopped moving. Must not raise."""
@@ -107,7 +107,7 @@ class Questions:
             answer_type=what.answer_type,
             schema=_schema(what.answer_type),
         )
-        if self._answerer is None and not self.taken_care_of:
+        if self._answerer is None and not self.answerable:
             raise NobodyToAsk(path, what.name)
         step = frame.services.book.writer(path, place.site.name, parent=frame.container)
         content = Suspension(
@@ -121,7 +121,7 @@ class Questions:
         try:
             if self._answerer is not None:
                 await anyio.lowlevel.checkpoint()
-                asked.accept(self._answerer(question))
+                asked.accept(asked.checked(self._answerer(question)))
             else:
                 await self._park(asked)
         except Exception:
@@ -161,10 +161,10 @@ class Questions:
         asked = self._open.get(question_id)
         if asked is None or not asked.waits:
             raise UnknownQuestion(question_id, [question.id for question in self.open])
-        return answer if asked.check is None else asked.check(answer)
+        return asked.checked(answer)
 
     def accept(self, question_id: str, answer: object) -> None:
-        """Keep the answer; the question is closed, and its task still parked."""
+        """Keep the answer, which is checked; the question is closed, its task still parked."""
         self._open[question_id].accept(answer)
 
     def release(self) -> None:
@@ -195,8 +195,11 @@ class _Asked:
         """Whether an answer would still be of use."""
         return not self.accepted and not self.gate.closed
 
+    def checked(self, answer: object) -> object:
+        return answer if self.check is None else self.check(answer)
+
     def accept(self, answer: object) -> None:
-        self.answer = answer if self.check is None else self.check(answer)
+        self.answer = answer
         self.accepted = True
 
 
