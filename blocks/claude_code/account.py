@@ -270,18 +270,15 @@ async def _info(env: Mapping[str, str] | None, seconds: float) -> Mapping[str, A
 
     answered = False
     owner = ClientOwner(sdk=sdk, build=build, prompt=None, run_id=run_id)
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(owner.run)
-            try:
-                with anyio.move_on_after(seconds):
-                    answered = await owner.connected()
-                    owner.finish()
-                    await owner.done.wait()
-            finally:
-                owner.stop()
-    finally:
-        owner.rest()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(owner.run)
+        try:
+            with anyio.move_on_after(seconds):
+                answered = await owner.connected()
+                owner.finish()
+                await owner.done.wait()
+        finally:
+            owner.stop()
     if answered:
         return owner.info
     if owner.failure is not None:

@@ -12,6 +12,8 @@ import math
 from collections.abc import Mapping
 from typing import Final, TypeAlias, cast
 
+from flowstate.harness.clean_text import clean_text
+
 JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
 
 DEEPEST: Final = 100
@@ -43,22 +45,6 @@ def plain(value: object, depth: int = 0) -> JsonValue:
             return "…"
         case _:
             return clean_text(str(value))
-
-
-def clean_text(text: str) -> str:
-    r"""
-    The text with lone surrogates replaced, which no UTF-8 can carry; two halves are joined.
-
-    >>> clean_text("a\ud800b"), clean_text("\ud83d\ude00")
-    ('a�b', '😀')
-    """
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
 
 
 def text_of(value: object) -> str | None:

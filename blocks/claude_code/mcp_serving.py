@@ -22,7 +22,7 @@ import anyio
 from anyio.abc import TaskGroup
 from pydantic_core import to_jsonable_python
 
-from flowstate.blocks.claude_code.json_value import clean_text, plain
+from flowstate.blocks.claude_code.json_value import plain
 from flowstate.blocks.claude_code.mcp_tools import (
     McpClose,
     McpContent,
@@ -37,6 +37,7 @@ from flowstate.blocks.claude_code.resolving import awaited
 from flowstate.blocks.claude_code.sdk import Sdk
 from flowstate.blocks.claude_code.stopping import sheltered
 from flowstate.context import Context
+from flowstate.harness.clean_text import clean_text
 from flowstate.harness.environment import Redactor
 
 CLOSE_SECONDS = 5.0

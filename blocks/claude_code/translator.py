@@ -39,7 +39,6 @@ from flowstate.blocks.claude_code.heard import (
     Took,
     UsageHeard,
 )
-from flowstate.blocks.claude_code.json_value import clean_text
 from flowstate.blocks.claude_code.outcome import (
     RunOutcome,
     TokenCount,
@@ -48,6 +47,7 @@ from flowstate.blocks.claude_code.outcome import (
 )
 from flowstate.blocks.claude_code.speech import Speech
 from flowstate.blocks.claude_code.status_line import RunStatusLine
+from flowstate.harness.clean_text import clean_text
 from flowstate.harness.effect import Effect, KeepStatus, OpenItem, SessionNamed, SettleItem
 from flowstate.harness.handle import HarnessUsage
 from flowstate.item.content import ErrorReport

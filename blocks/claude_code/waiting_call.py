@@ -14,7 +14,8 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
-from flowstate.blocks.claude_code.json_value import clean_text, plain
+from flowstate.blocks.claude_code.json_value import plain
+from flowstate.harness.clean_text import clean_text
 from flowstate.item.content import WIRE
 
 MOST_WAITING: Final = 50

@@ -19,15 +19,7 @@ from pydantic_ai.messages import ToolCallPart, ToolReturnPart
 from pydantic_ai.tools import ToolDefinition
 
 from flowstate.blocks.generator.conversation import arguments_of
-from flowstate.blocks.generator.wording import (
-    bad_json,
-    clean_text,
-    cut,
-    failure,
-    told,
-    unknown_tool,
-    using,
-)
+from flowstate.blocks.generator.wording import bad_json, cut, failure, told, unknown_tool, using
 from flowstate.context import Context
 from flowstate.define.handler import Handler
 from flowstate.define.tool import Tool
@@ -41,6 +33,7 @@ from flowstate.errors import (
     UndeclaredCapability,
     UndeclaredState,
 )
+from flowstate.harness.clean_text import clean_text
 from flowstate.item.content import Container, ToolOutput
 from flowstate.item.writer import OpenItem
 

@@ -21,7 +21,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from flowstate.blocks.generator.wording import clean_json, clean_text
+from flowstate.blocks.generator.wording import clean_json
+from flowstate.harness.clean_text import clean_text
 from flowstate.item.selection import Called, Said, Utterance
 
 _CALL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")

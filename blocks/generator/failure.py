@@ -15,7 +15,8 @@ from flowstate.blocks.generator.errors import (
     ModelUnusableError,
     TransientModelError,
 )
-from flowstate.blocks.generator.wording import clean_text, cut
+from flowstate.blocks.generator.wording import cut
+from flowstate.harness.clean_text import clean_text
 
 _PASSING = frozenset({408, 409, 425, 429})
 """HTTP statuses below 500 that another try may not meet again."""

@@ -50,9 +50,10 @@ from flowstate.blocks.generator.options import (
 from flowstate.blocks.generator.output import UnfitOutput
 from flowstate.blocks.generator.speech import Speech
 from flowstate.blocks.generator.usage import ModelUsage
-from flowstate.blocks.generator.wording import bad_output, clean_text, no_output
+from flowstate.blocks.generator.wording import bad_output, no_output
 from flowstate.context import Context
 from flowstate.errors import DefinitionError, InvalidValue
+from flowstate.harness.clean_text import clean_text
 
 HOOK_SECONDS = 5.0
 """How long ``on_usage`` may take once the run is being cancelled."""

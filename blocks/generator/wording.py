@@ -12,6 +12,8 @@ from typing import Any, Final, cast
 
 from pydantic_core import to_jsonable_python
 
+from flowstate.harness.clean_text import clean_text
+
 LONGEST_ERROR: Final = 2_000
 """How many characters of a tool's failure a model is told, and an error's reason holds."""
 
@@ -78,22 +80,6 @@ def told(value: object) -> tuple[Any, str]:
         return value, clean_text(value)
     plain = to_jsonable_python(value, fallback=repr, inf_nan_mode="strings", by_alias=True)
     return plain, clean_text(json.dumps(plain, ensure_ascii=False))
-
-
-def clean_text(text: str) -> str:
-    r"""
-    The text with lone surrogates replaced, which no request can carry; two halves are joined.
-
-    >>> clean_text("a\ud800b"), clean_text("\ud83d\ude00")
-    ('a�b', '😀')
-    """
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
 
 
 def clean_json(value: Any) -> Any:

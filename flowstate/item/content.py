@@ -100,6 +100,11 @@ class ErrorReport(BaseModel):
     code: str
     message: str
 
+    @classmethod
+    def of(cls, error: BaseException) -> ErrorReport:
+        """What an exception says of itself: its class, and its words or else its repr."""
+        return cls(code=type(error).__name__, message=str(error) or repr(error))
+
 
 class StateChange(BaseModel):
     """A state cell has a new version. Made, like a block trace, only when somebody listens."""

@@ -338,7 +338,7 @@ class Execution:
             return
         where = path_of(error) or self._plan.name
         self._book.writer(where, where.rsplit("/", 1)[-1]).add(
-            ErrorReport(code=type(error).__name__, message=str(error) or repr(error)),
+            ErrorReport.of(error),
             status="failed",
         )
         mark_told(error)

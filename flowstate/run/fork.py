@@ -220,7 +220,7 @@ class _Work:
         """A branch failed while it was being stopped: nobody is raised this, so it is an item."""
         path = path_of(error) or self.above.path(self.place, self.turns)
         self.above.services.book.writer(path, self.place.site.name).add(
-            ErrorReport(code=type(error).__name__, message=str(error) or repr(error)),
+            ErrorReport.of(error),
             status="failed",
         )
 

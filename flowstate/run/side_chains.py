@@ -108,7 +108,7 @@ class SideChains:
             path = path_of(error) or inner.program.path
             if not was_told(error):
                 inner.services.book.writer(path, chain.place.site.name).add(
-                    ErrorReport(code=type(error).__name__, message=str(error) or repr(error)),
+                    ErrorReport.of(error),
                     status="failed",
                 )
             inner.services.log.warning("side_chain_failed", path=path, error=type(error).__name__)

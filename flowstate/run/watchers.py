@@ -81,7 +81,7 @@ class Watchers:
                     await listen(watcher.items)
         except Exception as error:
             self._services.book.writer(watcher.path, watcher.block).add(
-                ErrorReport(code=type(error).__name__, message=str(error) or repr(error)),
+                ErrorReport.of(error),
                 status="failed",
             )
             self._services.log.warning(

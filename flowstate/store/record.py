@@ -214,6 +214,11 @@ def _check_key(text: str, collection: CollectionKey) -> None:
 # --- writes -------------------------------------------------------------------------------------
 
 
+def _check_version(key: CellKey | ResourceKey, expected: int, found: int) -> None:
+    if found != expected:
+        raise VersionConflict(str(key), expected, found)
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutRequest:
@@ -259,8 +264,7 @@ class PutCell:
         Raises:
             VersionConflict: it is another.
         """
-        if found != self.expected:
-            raise VersionConflict(str(self.key), self.expected, found)
+        _check_version(self.key, self.expected, found)
 
 
 @final
@@ -283,8 +287,7 @@ class PutResource:
         Raises:
             VersionConflict: it is another.
         """
-        if found != self.expected:
-            raise VersionConflict(str(self.key), self.expected, found)
+        _check_version(self.key, self.expected, found)
 
 
 @final
@@ -318,8 +321,7 @@ class DeleteResource:
         Raises:
             VersionConflict: it is another.
         """
-        if found != self.expected:
-            raise VersionConflict(str(self.key), self.expected, found)
+        _check_version(self.key, self.expected, found)
 
 
 @final

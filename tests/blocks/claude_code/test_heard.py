@@ -32,7 +32,8 @@ from flowstate.blocks.claude_code.heard import (
     UsageHeard,
 )
 from flowstate.blocks.claude_code.hearing import hear
-from flowstate.blocks.claude_code.json_value import DEEPEST, JsonValue, clean_text, plain
+from flowstate.blocks.claude_code.json_value import DEEPEST, JsonValue, plain
+from flowstate.harness.clean_text import clean_text
 from flowstate.harness.usage import HarnessUsageWindow
 from tests.blocks.claude_code import wire
 from tests.blocks.claude_code.recordings import RECORDINGS
