@@ -33,7 +33,7 @@ from flowstate.blocks.claude_code.heard import (
 from flowstate.blocks.claude_code.json_value import JsonValue, items_of, mapping_of, text_of
 from flowstate.blocks.claude_code.status_line import RunStatusLine
 from flowstate.harness.effect import ChangeItem, Effect, OpenItem, SettleItem, ToolActivity
-from flowstate.item.content import Container, ErrorReport, ToolOutput
+from flowstate.item.content import Container, ErrorReport, ToolOutput, unchecked
 from flowstate.item.item import SettledStatus
 
 SUB_AGENT: Final = "sub_agent"
@@ -171,7 +171,8 @@ class Calls:
             return effects
         if self._held and (call.call_id in self._held or heard.detail == _REJECTED):
             return effects + self._settle(call, "incomplete")
-        content = ToolOutput(
+        content = unchecked(
+            ToolOutput,
             call_id=call.call_id,
             name=call.name,
             arguments=call.arguments,
@@ -242,7 +243,9 @@ class Calls:
         return call
 
     def _open_tool(self, call: _Call) -> list[Effect]:
-        content = ToolOutput(call_id=call.call_id, name=call.name, arguments=call.arguments)
+        content = unchecked(
+            ToolOutput, call_id=call.call_id, name=call.name, arguments=call.arguments
+        )
         return [OpenItem(call.key, content, call.group)]
 
     def _open_agent(self, call: _Call) -> list[Effect]:

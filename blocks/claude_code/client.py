@@ -266,10 +266,12 @@ class ClientOwner:
                 put(heard)
             async for message in client.receive_messages():
                 for heard in hear(message):
-                    if type(heard) is not Streamed:  # most of what is heard, and nothing to note
+                    if type(heard) is Streamed:  # most of what is heard, and nothing to note
+                        put(heard)
+                    else:
                         self._note(heard)
-                    put(heard)
-                self._hush_if_over()
+                        put(heard)
+                        self._hush_if_over()
         except anyio.ClosedResourceError:
             # Disconnected with messages unread; nobody waits for them any more.
             pass

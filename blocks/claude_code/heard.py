@@ -8,11 +8,11 @@ Unicode and all values are plain JSON, save where a field says otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, final
 
 from flowstate.blocks.claude_code.json_value import JsonValue
 from flowstate.harness.usage import HarnessUsageWindow
+from flowstate.value import named_value, value
 
 StreamedKind: TypeAlias = Literal["text", "thinking", "arguments"]
 SpokenKind: TypeAlias = Literal["text", "thinking"]
@@ -20,7 +20,7 @@ TaskEndStatus: TypeAlias = Literal["completed", "failed", "stopped"]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class SessionHeard:
     """A turn begins (``init``). It comes again with every turn of a run."""
 
@@ -33,7 +33,7 @@ class SessionHeard:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class StateHeard:
     """The session is ``running``, ``idle`` or ``requires_action``."""
 
@@ -41,7 +41,7 @@ class StateHeard:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class RetryHeard:
     """A failed API call is tried again."""
 
@@ -51,13 +51,13 @@ class RetryHeard:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class CompactionHeard:
     """The conversation was summarized to free up space."""
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class StreamStarted:
     """A message of the model begins to stream."""
 
@@ -69,7 +69,7 @@ class StreamStarted:
 
 
 @final
-@dataclass(slots=True, kw_only=True)  # not frozen: that would double the cost of making one
+@value
 class Streamed:
     """A piece of the message that streams: of its text, its thinking, or a call's arguments."""
 
@@ -81,7 +81,7 @@ class Streamed:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class StreamCounted:
     """The tokens of the message that streams, so far."""
 
@@ -91,7 +91,7 @@ class StreamCounted:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Spoken:
     """A finished text or thinking of the model; thinking whose text is withheld is empty."""
 
@@ -100,7 +100,7 @@ class Spoken:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Called:
     """The model calls a tool."""
 
@@ -112,7 +112,7 @@ class Called:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Answered:
     """A tool's result."""
 
@@ -129,7 +129,7 @@ Block: TypeAlias = Spoken | Called | Answered
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class AssistantHeard:
     """
     The model said something. A message comes in pieces, one a block, all with one message id.
@@ -148,7 +148,7 @@ class AssistantHeard:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class ApiFailureHeard:
     """An API call failed for good: Claude Code's own words, not the model's."""
 
@@ -158,7 +158,7 @@ class ApiFailureHeard:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class TaskStarted:
     """A task began; it is a sub-agent when its kind is ``local_agent``."""
 
@@ -170,7 +170,7 @@ class TaskStarted:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class TaskProgressed:
     """A task goes on. (Its description is of the step it is at, and is left out.)"""
 
@@ -181,7 +181,7 @@ class TaskProgressed:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class TaskEnded:
     """A task is over. It may be said twice, in different words."""
 
@@ -193,7 +193,7 @@ class TaskEnded:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class ResultHeard:
     """A turn of the main thread is over. A run may have several."""
 
@@ -214,7 +214,7 @@ class ResultHeard:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class UsageHeard:
     """Where one limit of the subscription stands."""
 
@@ -222,7 +222,7 @@ class UsageHeard:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Took:
     """The turn has taken in the user messages sent with these ids."""
 

@@ -44,6 +44,7 @@ from flowstate.blocks.claude_code.json_value import (
     whole_of,
 )
 from flowstate.blocks.claude_code.windows import usage_window_of
+from flowstate.harness.clean_text import clean_text
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of a message that Claude Code wrote itself."""
@@ -210,44 +211,58 @@ def _user(message: object) -> tuple[Heard, ...]:
 
 def _streamed(message: object) -> tuple[Heard, ...]:
     event = mapping_of(getattr(message, "event", None))
-    parent = text_of(getattr(message, "parent_tool_use_id", None))
-    match event.get("type"):
-        case "content_block_delta":
-            piece = _piece(event.get("index"), mapping_of(event.get("delta")), parent)
-            return _took(message) + piece
-        case "content_block_start":
-            return _piece(event.get("index"), mapping_of(event.get("content_block")), parent)
-        case "message_start":
-            begun = mapping_of(event.get("message"))
-            usage = mapping_of(begun.get("usage"))
-            started = StreamStarted(
-                message_id=text_of(begun.get("id")),
-                parent=parent,
-                model=text_of(begun.get("model")),
-                input_tokens=whole_of(usage.get("input_tokens")),
-                output_tokens=whole_of(usage.get("output_tokens")),
-            )
-            return (*_took(message), started)
-        case "message_delta":
-            usage = mapping_of(event.get("usage"))
-            return (
-                StreamCounted(
-                    input_tokens=whole_of(usage.get("input_tokens")),
-                    output_tokens=whole_of(usage.get("output_tokens")),
-                    parent=parent,
-                ),
-            )
-        case _:
-            return ()
+    parent = getattr(message, "parent_tool_use_id", None)
+    if parent is not None:
+        parent = text_of(parent)
+    kind = event.get("type")
+    heard: tuple[Heard, ...]
+    if kind == "content_block_delta":
+        heard = _piece(event.get("index"), event.get("delta"), parent)
+    elif kind == "content_block_start":
+        heard = _piece(event.get("index"), event.get("content_block"), parent)
+    elif kind == "message_start":
+        heard = _started(mapping_of(event.get("message")), parent)
+    elif kind == "message_delta":
+        heard = _counted(mapping_of(event.get("usage")), parent)
+    else:
+        heard = ()
+    took = _took(message)
+    return (*took, *heard) if took else heard
 
 
-def _piece(
-    index: object, delta: Mapping[object, object], parent: str | None
-) -> tuple[Streamed, ...]:
+def _piece(index: object, delta: object, parent: str | None) -> tuple[Streamed, ...]:
+    # Most of all that is heard is pieces of text, so this looks no closer than it must.
+    said = mapping_of(delta)
     for name, kind in _PIECES:
-        if (text := text_of(delta.get(name))) is not None:
-            return (Streamed(index=whole_of(index) or 0, kind=kind, text=text, parent=parent),)
+        text = said.get(name)
+        if isinstance(text, str) and text:
+            if not text.isascii():
+                text = clean_text(text)
+            return (Streamed(whole_of(index) or 0, kind, text, parent),)
     return ()
+
+
+def _started(begun: Mapping[object, object], parent: str | None) -> tuple[StreamStarted]:
+    usage = mapping_of(begun.get("usage"))
+    return (
+        StreamStarted(
+            message_id=text_of(begun.get("id")),
+            parent=parent,
+            model=text_of(begun.get("model")),
+            input_tokens=whole_of(usage.get("input_tokens")),
+            output_tokens=whole_of(usage.get("output_tokens")),
+        ),
+    )
+
+
+def _counted(usage: Mapping[object, object], parent: str | None) -> tuple[StreamCounted]:
+    return (
+        StreamCounted(
+            input_tokens=whole_of(usage.get("input_tokens")),
+            output_tokens=whole_of(usage.get("output_tokens")),
+            parent=parent,
+        ),
+    )
 
 
 def _result(message: object) -> tuple[Heard, ...]:
@@ -275,10 +290,8 @@ def _limit(message: object) -> tuple[Heard, ...]:
 
 
 def _took(message: object) -> tuple[Took, ...]:
-    listed, named = (
-        getattr(message, "user_message_uuids", None),
-        getattr(message, "user_message_uuid", None),
-    )
+    listed = getattr(message, "user_message_uuids", None)
+    named = getattr(message, "user_message_uuid", None)
     if listed is None and named is None:
         return ()
     listed, named = items_of(listed), text_of(named)

@@ -49,7 +49,9 @@ def plain(value: object, depth: int = 0) -> JsonValue:
 
 def text_of(value: object) -> str | None:
     """The value if it is a text with something in it, cleaned; else None."""
-    return clean_text(value) if isinstance(value, str) and value else None
+    if not isinstance(value, str) or not value:
+        return None
+    return value if value.isascii() else clean_text(value)
 
 
 def whole_of(value: object) -> int | None:
@@ -72,7 +74,9 @@ def number_of(value: object) -> float | None:
 
 def mapping_of(value: object) -> Mapping[object, object]:
     """The value if it is a dict; else an empty one."""
-    return cast("dict[object, object]", value) if isinstance(value, dict) else NOTHING
+    if isinstance(value, dict):  # and no `cast`: it is a call, and this is called for every piece
+        return value  # pyright: ignore[reportUnknownVariableType]
+    return NOTHING
 
 
 def items_of(value: object) -> list[object]:

@@ -14,12 +14,18 @@ that a thread's items go into.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, final
 
 from flowstate.blocks.claude_code.heard import SpokenKind
 from flowstate.harness.effect import AppendText, Effect, MessageActivity, OpenItem, SettleItem
-from flowstate.item.content import Message, Reasoning
+from flowstate.item.content import Message, Reasoning, unchecked
+
+_EMPTY: Final[Mapping[SpokenKind, Message | Reasoning]] = {
+    "text": Message(),
+    "thinking": Reasoning(),
+}
 
 
 @final
@@ -29,7 +35,7 @@ class _Block:
 
     key: str
     kind: SpokenKind
-    pieces: list[str] = field(default_factory=list[str])
+    pieces: list[str]
     shown: bool = False
     """Whether its item was opened."""
     done: bool = False
@@ -46,10 +52,8 @@ class _Stream:
     """The message that streams in one thread, or streamed last."""
 
     message_id: str | None
-    blocks: dict[tuple[int, SpokenKind], _Block] = field(
-        default_factory=dict[tuple[int, SpokenKind], _Block]
-    )
-    ahead: dict[SpokenKind, int] = field(default_factory=dict[SpokenKind, int])
+    blocks: dict[tuple[int, SpokenKind], _Block]
+    ahead: dict[SpokenKind, int]
     """How many blocks of a kind were said in full before any piece of them came."""
 
 
@@ -73,7 +77,7 @@ class Speech:
         before = self._streams.get(parent)
         if before is not None and before.message_id == message_id is not None:
             return []
-        self._streams[parent] = _Stream(message_id)
+        self._streams[parent] = _Stream(message_id, {}, {})
         return _cut(before) if before is not None else []
 
     def stream(
@@ -82,10 +86,10 @@ class Speech:
         """A piece of a block streams."""
         stream = self._streams.get(parent)
         if stream is None:
-            stream = self._streams[parent] = _Stream(None)
+            stream = self._streams[parent] = _Stream(None, {}, {})
         block = stream.blocks.get((index, kind))
         if block is None:
-            block = stream.blocks[index, kind] = _Block(self._key(kind), kind)
+            block = stream.blocks[index, kind] = _Block(self._key(kind), kind, [])
             if stream.ahead.get(kind, 0) > 0:
                 stream.ahead[kind] -= 1
                 block.done = True
@@ -98,7 +102,7 @@ class Speech:
         if block.shown:
             return [piece]
         block.shown = True
-        return [OpenItem(block.key, _content(kind, ""), group), piece]
+        return [OpenItem(block.key, _EMPTY[kind], group), piece]
 
     def say(
         self,
@@ -162,4 +166,4 @@ def _find(stream: _Stream, kind: SpokenKind, text: str) -> _Block | None:
 
 
 def _content(kind: SpokenKind, text: str) -> Message | Reasoning:
-    return Message(text=text) if kind == "text" else Reasoning(text=text)
+    return unchecked(Message, text=text) if kind == "text" else unchecked(Reasoning, text=text)

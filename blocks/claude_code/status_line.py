@@ -19,9 +19,17 @@ from flowstate.harness.effect import ClearStatus, Effect, ShowStatus
 
 @final
 class RunStatusLine:
-    """The status line of one run."""
+    """
+    The status line of one run.
+
+    Attributes:
+        changed: whether ``effects`` may have something to say.
+    """
+
+    __slots__ = ("_at_work", "_fresh", "_notice", "_said", "changed")
 
     def __init__(self) -> None:
+        self.changed = False
         self._notice: str | None = None
         self._at_work: dict[str, str] = {}
         self._said: str | None = None
@@ -32,11 +40,13 @@ class RunStatusLine:
     def notice(self, text: str) -> None:
         """Show this until the agent puts out anything."""
         self._notice = text
-        self._fresh = True
+        self._fresh = self.changed = True
 
     def output(self) -> None:
         """The agent put something out."""
-        self._notice = None
+        if self._notice is not None:
+            self._notice = None
+            self.changed = True
 
     def begin(self, key: str, text: str) -> None:
         """Something is at work, or has come to a new point of its work."""
@@ -44,32 +54,26 @@ class RunStatusLine:
             self._fresh = True
         self._at_work[key] = text
         self._notice = None
+        self.changed = True
 
     def finish(self, key: str) -> None:
         """It is at work no more."""
-        self._at_work.pop(key, None)
+        if self._at_work.pop(key, None) is not None:
+            self.changed = True
 
     def reset(self) -> None:
         """Nothing is going on any more."""
         self._notice = None
         self._at_work.clear()
-
-    @property
-    def changed(self) -> bool:
-        """Whether ``effects`` may have something to say."""
-        return self._fresh or self._wanted != self._said
-
-    @property
-    def _wanted(self) -> str | None:
-        if self._notice is None and self._at_work:
-            return next(reversed(self._at_work.values()))
-        return self._notice
+        self.changed = True
 
     def effects(self) -> list[Effect]:
         """What brings the line from what it was to what it should be: one effect, or none."""
-        wanted = self._wanted
+        wanted = self._notice
+        if wanted is None and self._at_work:
+            wanted = next(reversed(self._at_work.values()))
         news = self._fresh or wanted != self._said
-        self._fresh = False
+        self._fresh = self.changed = False
         self._said, said = wanted, self._said
         if wanted is not None:
             return [ShowStatus(wanted)] if news else []

@@ -128,7 +128,8 @@ class Translator:
         """What one heard thing means; after ``end``, nothing."""
         if self._ended:
             return []
-        effects = self._translate(heard)
+        # Pieces of text are most of what is heard.
+        effects = self._streamed(heard) if type(heard) is Streamed else self._translate(heard)
         if self._line.changed:
             effects += self._line.effects()
         return effects

@@ -49,6 +49,8 @@ class RunWatch:
     def note(self, heard: Heard) -> None:
         """Take one thing heard into account."""
         match heard:
+            case AssistantHeard() | StreamStarted():
+                self._turn_open = self._turn_open or heard.parent is None
             case ResultHeard(is_error=is_error):
                 # Releases that don't tell what they took in: a turn in which nothing was said was
                 # not the prompt's, unless it failed.
@@ -59,8 +61,6 @@ class RunWatch:
                 self.taken = self.taken or self._prompt_id in uuids
             case StateHeard(state=state):
                 self.state = state
-            case AssistantHeard(parent=None) | StreamStarted(parent=None):
-                self._turn_open = True
             case TaskStarted(task_id=task, kind=kind):
                 self._tasks[task] = kind
             case TaskEnded(task_id=task):

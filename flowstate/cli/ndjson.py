@@ -23,6 +23,7 @@ from flowstate.cli.show import OutputClosed
 from flowstate.cli.terminal_text import printable, traceback_of
 from flowstate.errors import FlowError
 from flowstate.item.event import ItemEvent
+from flowstate.item.wire import item_json
 from flowstate.request.run import Run
 
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
@@ -45,7 +46,7 @@ class JsonLines:
         events = run.events(visibility="trace")
         while heard := await events.take():
             for event in heard:
-                self._write(event_line(run.id, event))
+                self._put(event_line(run.id, event))
 
     def completed(self, run: Run[object], output: object) -> None:
         """Write the end of a run, with its output."""
@@ -71,8 +72,11 @@ class JsonLines:
         sys.stderr.write(text + "\n")
 
     def _write(self, line: dict[str, Any]) -> None:
+        self._put(_encode(line))
+
+    def _put(self, line: str) -> None:
         try:
-            self._stream.write(_encode(line) + "\n")
+            self._stream.write(line + "\n")
             self._stream.flush()
         except BrokenPipeError as error:
             raise OutputClosed from error
@@ -86,20 +90,20 @@ def _error_line(error: Exception) -> dict[str, Any]:
     }
 
 
-def event_line(request_id: str, event: ItemEvent) -> dict[str, Any]:
-    """An event as the line that is written of it."""
-    line: dict[str, Any] = {
-        "type": "event",
-        "requestId": request_id,
-        "sequence": event.sequence,
-        "kind": event.kind,
-        "itemId": event.item_id,
-    }
+def event_line(request_id: str, event: ItemEvent) -> str:
+    """An event as the line that is written of it, without its end."""
+    line = _encode(
+        {
+            "type": "event",
+            "requestId": request_id,
+            "sequence": event.sequence,
+            "kind": event.kind,
+            "itemId": event.item_id,
+        }
+    )
     if event.item is None:
-        line["text"] = event.text
-    else:
-        line["item"] = jsonable(event.item)
-    return line
+        return f'{line[:-1]},"text":{_encode(event.text)}}}'
+    return f'{line[:-1]},"item":{item_json(event.item, fallback=repr)}}}'
 
 
 def jsonable(value: object) -> Any:

@@ -8,15 +8,15 @@ real id is made when it is opened.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias, final
 
 from flowstate.item.content import Content
 from flowstate.item.item import SettledStatus
+from flowstate.value import value
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@value
 class OpenItem:
     """Show a new item in progress under this key; ``parent`` is the key of a container."""
 
@@ -26,7 +26,7 @@ class OpenItem:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@value
 class AppendText:
     """Append streamed text to the open message or reasoning of this key."""
 
@@ -35,7 +35,7 @@ class AppendText:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@value
 class ChangeItem:
     """Replace the content of the open item of this key."""
 
@@ -44,7 +44,7 @@ class ChangeItem:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@value
 class SettleItem:
     """Settle the open item of this key, with its last content if given."""
 
@@ -54,7 +54,7 @@ class SettleItem:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@value
 class ShowStatus:
     """Show a transient status line."""
 
@@ -62,7 +62,7 @@ class ShowStatus:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@value
 class KeepStatus:
     """Put a status into the session's history."""
 
@@ -70,13 +70,13 @@ class KeepStatus:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@value
 class ClearStatus:
     """Empty the status line, if it still shows one of this run's."""
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@value
 class MessageActivity:
     """The agent completed a message."""
 
@@ -84,7 +84,7 @@ class MessageActivity:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@value
 class ToolActivity:
     """The agent started a tool call; ``arguments`` is JSON text."""
 
@@ -93,7 +93,7 @@ class ToolActivity:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@value
 class SessionNamed:
     """The agent confirmed which conversation the run is in."""
 

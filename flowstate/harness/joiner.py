@@ -37,10 +37,11 @@ class Joiner:
         """Carry out the effects that concern items and the status line; gives the others."""
         others: list[Effect] = []
         for effect in effects:
+            if type(effect) is AppendText:  # most of them
+                if (handle_ := self._open.get(effect.key)) is not None:
+                    handle_.append(effect.text)
+                continue
             match effect:
-                case AppendText():  # most of them
-                    if (handle_ := self._open.get(effect.key)) is not None:
-                        handle_.append(effect.text)
                 case OpenItem(key, content, parent):
                     if key not in self._ids:
                         handle = self._ctx.items.open(

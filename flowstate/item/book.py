@@ -33,7 +33,7 @@ from flowstate.item.visibility import Visibility, hidden_id, is_hidden, visibili
 
 # What a NamedTuple's own constructor does, without its Python frame: three times as fast, and
 # a delta is little else.
-_delta: Callable[[type[ItemEvent], tuple[int, EventKind, str, None, str]], ItemEvent] = cast(
+_event: Callable[[type[ItemEvent], tuple[int, EventKind, str, Item | None, str]], ItemEvent] = cast(
     "Any", tuple
 ).__new__
 
@@ -216,7 +216,7 @@ class ItemBook:
 
     def _tell(self, kind: EventKind, item: Item) -> None:
         self.last += 1
-        self.emit(ItemEvent(self.last, kind, item.id, item))
+        self.emit(_event(ItemEvent, (self.last, kind, item.id, item, "")))
 
 
 @final
@@ -349,7 +349,7 @@ class LiveItem:
             if not self.settled:
                 parts.append(text)
                 book.last = sequence = book.last + 1
-                book.emit(_delta(ItemEvent, (sequence, "delta", self.id, None, text)))
+                book.emit(_event(ItemEvent, (sequence, "delta", self.id, None, text)))
         finally:
             book.release()
 

@@ -7,10 +7,11 @@ the items of the run, wherever it joined, left and came back.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import final
 
-from flowstate.item.content import Message, Reasoning
 from flowstate.item.event import ItemEvent
+from flowstate.item.growing import GROWING, grown
 from flowstate.item.item import Item
 
 
@@ -75,8 +76,6 @@ class OpenItems:
 def _with_text(item: Item, text: str) -> Item:
     # Its updated_at stays: a delta carries no time.
     content = item.content
-    if not isinstance(content, Message | Reasoning):
+    if content.type not in GROWING:
         return item
-    return item.model_copy(
-        update={"content": content.model_copy(update={"text": content.text + text})}
-    )
+    return replace(item, content=grown(content, text))

@@ -3,14 +3,16 @@ The item: what a run says, does and goes through, as a reader sees it.
 
 An item is frozen; a change makes a new value under the same id. It is in progress until it
 settles, once, as completed, incomplete or failed; the book (``flowstate.item.book``) holds it to
-that.
+that. Only the book and the stores make items, of parts that were validated before, so they are
+plain dataclasses: ``flowstate.item.wire`` writes and reads their JSON.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias, final
 
-from pydantic import BaseModel
+from pydantic import ConfigDict
 
 from flowstate.item.content import WIRE, Content
 from flowstate.item.visibility import Visibility
@@ -20,10 +22,12 @@ ItemStatus: TypeAlias = Literal["in_progress", "completed", "incomplete", "faile
 SettledStatus: TypeAlias = Literal["completed", "incomplete", "failed"]
 
 
-class Provenance(BaseModel):
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
     """Where an item came from."""
 
-    model_config = WIRE
+    __pydantic_config__: ClassVar[ConfigDict] = WIRE
     path: str
     """The execution path of the step, for example ``turn/refine/iter[2]``."""
     block: str
@@ -32,10 +36,12 @@ class Provenance(BaseModel):
     """The id of the container item that groups it, if any."""
 
 
-class Item(BaseModel):
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
     """One item of a request, as of now."""
 
-    model_config = WIRE
+    __pydantic_config__: ClassVar[ConfigDict] = WIRE
     id: str
     request_id: str
     status: ItemStatus

@@ -2,10 +2,10 @@
 The outbox of a request: takes every event, stores what is to be stored, then shows it.
 
 ``put`` never waits. One pump takes what has come in, writes the latest state of each changed item
-in one transaction, and only then publishes the events. There are no timers: a batch is what came
-in while the last one was being written, and in the turns of the loop right after it that brought
-more. A delta has no row of its own; its text is in its item's row. A delta never overtakes its
-item, since all of it is one queue.
+in one transaction, and only then publishes the events. A batch is what came in while the last one
+was being written. Only after a piece of a streaming text the pump rests a little, so that what
+comes right behind it is one batch. A delta has no row of its own; its text is in its item's row.
+A delta never overtakes its item, since all of it is one queue.
 
 A step that makes thousands of items without letting others run fills the queue, which has no
 bound. The pump works it off in pieces, so that it doesn't hold up the loop as well.
@@ -37,11 +37,8 @@ from flowstate.store.record import Fence, ItemRecord, PutItems, Write
 from flowstate.stream.ring import Chunk, Ring
 from flowstate.stream.row import Row
 
-GATHER = 8
-"""For how many turns of the loop the pump lets others go on putting before it stores."""
-
-ENOUGH = 16
-"""How many events are worth storing and showing by themselves."""
+REST_SECONDS = 0.005
+"""How long the pump rests between two batches while a text streams."""
 
 MOST_EVENTS = 8192
 """How many events are stored by one transaction at most: some 10 ms, if they are text."""
@@ -68,6 +65,7 @@ class Outbox:
         "_chunk",
         "_closing",
         "_failure",
+        "_in_words",
         "_live",
         "_on_failure",
         "_queue",
@@ -121,6 +119,8 @@ class Outbox:
         self._thread = 0
         self._wake_soon: Callable[..., object] | None = None
         self._started = False
+        self._in_words = False
+        """Whether what was shown last was a piece of text, and more of it may be coming."""
         self._closing = False
         self._failure: Exception | None = None
 
@@ -146,16 +146,12 @@ class Outbox:
         self._started = True
         self._thread = threading.get_ident()
         bell = self._bell = anyio.Semaphore(0, fast_acquire=True)
-        # Waiting for what has happened lets the others run as a checkpoint does, which would first
-        # have to find out which event loop this is, each time.
-        happened = anyio.Event()
-        happened.set()
         # anyio's own way into a loop from a thread blocks that thread until the loop has answered;
         # a worker's put must not wait.
         native = cast("Any", anyio.lowlevel.current_token().native_token)
         self._wake_soon = getattr(native, "run_sync_soon", None) or native.call_soon_threadsafe
         try:
-            while await self._more(bell, happened):
+            while await self._more(bell):
                 await self._move()
         except Exception as error:  # whatever it was, its owner is told
             self._failure = error
@@ -195,19 +191,17 @@ class Outbox:
 
     # --- the pump's parts -------------------------------------------------------------------------
 
-    async def _more(self, bell: anyio.Semaphore, happened: anyio.Event) -> bool:
+    async def _more(self, bell: anyio.Semaphore) -> bool:
         """Wait for events; False when there are none and there will be none."""
         queue = self._queue
-        if queue:
-            # Storing and showing costs the same for one event as for ten, and an agent's words
-            # come one a turn of the loop. So once they come faster than they are shown, let the
-            # others run as long as they go on putting.
-            for _ in range(GATHER):
-                before = len(queue)
-                await happened.wait()
-                if len(queue) == before or before >= ENOUGH:
-                    break
-            return True
+        if self._in_words and not self._closing:
+            # An agent's words come one a turn of the loop; storing and showing costs the same for
+            # one as for twenty, and nobody reads that fast.
+            self._in_words = False
+            await anyio.sleep(REST_SECONDS)
+        elif queue:
+            # There was more than a batch takes, and the store need not have let others run.
+            await anyio.lowlevel.checkpoint()
         while not queue and not self._closing:
             self._asleep = True
             # A put between the look at the queue and the falling asleep woke nobody. And whoever
@@ -221,6 +215,7 @@ class Outbox:
         """Store and show what is in the queue now, or as much of it as a step of the loop bears."""
         take = self._queue.popleft
         ring, size = self.ring, self._chunk
+        self._in_words = self._queue[-1][3] is None
         chunks: list[Chunk] = []
         changed: dict[str, Row] = {}
         left = min(len(self._queue), MOST_EVENTS)

@@ -19,7 +19,7 @@ it may see them, wherever it began and however often it fell behind:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, final
 
 import anyio.lowlevel
@@ -263,7 +263,7 @@ class EventReader:
         events: list[ItemEvent] = []
         for item in held.values():
             if item.id not in showing:
-                ended = item.model_copy(update={"status": "incomplete"})
+                ended = replace(item, status="incomplete")
                 events.append(ItemEvent(position, "settled", item.id, ended))
         for item in showing.values():
             if self._client and item.visibility == "trace":

@@ -20,7 +20,6 @@ Invariants:
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import final
 
 import anyio
@@ -28,10 +27,11 @@ import anyio
 from flowstate.item.event import ItemEvent
 from flowstate.item.fold import OpenItems
 from flowstate.item.item import Item
+from flowstate.value import value
 
 
 @final
-@dataclass(slots=True)  # not frozen: that would double the cost of making one
+@value
 class Chunk:
     """Consecutive events, never empty; nobody changes it once it is made."""
 

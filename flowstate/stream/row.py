@@ -1,25 +1,18 @@
 """
 An item as a stored row, and back.
-
-The JSON is plain ASCII, so that any text survives any database: NUL, U+2028 and lone surrogates
-are escapes in it. That is why the two standard JSON functions stand here and not pydantic's own,
-which refuse a lone surrogate.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Any, final
+from typing import final
 
 from pydantic import ValidationError
 
-from flowstate.errors import CorruptRow, InvalidValue
-from flowstate.item.content import Message, Reasoning
+from flowstate.errors import CorruptRow
 from flowstate.item.event import ItemEvent
 from flowstate.item.item import Item
+from flowstate.item.wire import constant_part, grown_text, parts_of, read_item
 from flowstate.store.record import ItemRecord
-
-_encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 
 
 @final
@@ -32,7 +25,7 @@ class Row:
     __slots__ = (
         "_after",
         "_before",
-        "_text",
+        "_constant",
         "first",
         "hidden",
         "item",
@@ -48,8 +41,8 @@ class Row:
         self.transient = item.transient
         self.parts: list[str] = []
         """Text appended to the item since the last record."""
+        self._constant: str | None = None
         self._before: str | None = None
-        self._text = ""
         self._after = ""
         self.replace(first, item)
 
@@ -71,50 +64,23 @@ class Row:
         Raises:
             InvalidValue: the item's content holds something that JSON can't.
         """
-        before = self._before
+        item, before = self.item, self._before
         if before is None:
-            before = self._write()
+            if self._constant is None:
+                self._constant = constant_part(item)
+            before, self._after = parts_of(item, self._constant)
         if self.parts:
-            self._text += _encode("".join(self.parts))[1:-1]
+            before += grown_text(self.parts)
             self.parts.clear()
+        self._before = before
         return ItemRecord(
-            request_id=self.item.request_id,
-            item_id=self.item.id,
+            request_id=item.request_id,
+            item_id=item.id,
             first_sequence=self.first,
             last_sequence=self.last.sequence,
-            visibility=self.item.visibility,
-            data=f"{before}{self._text}{self._after}",
+            visibility=item.visibility,
+            data=before + self._after,
         )
-
-    def _write(self) -> str:
-        item = self.item
-        try:
-            try:
-                # As it is: pydantic would mend lone surrogates in the keys of an agent's JSON.
-                return self._split(item.model_dump(by_alias=True))
-            except (TypeError, ValueError):
-                # It holds more than JSON has (a date, a NaN); pydantic knows something near it.
-                return self._split(item.model_dump(mode="json", by_alias=True))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidValue(
-                f"item {item.id!r} of {item.provenance.path!r}",
-                "a content that JSON can hold",
-                item.content.type,
-                str(error),
-            ) from error
-
-    def _split(self, whole: dict[str, Any]) -> str:
-        """Write this, and set apart what comes before and after a text that may grow."""
-        if isinstance(self.item.content, Message | Reasoning):
-            # The text goes last, where it can grow.
-            whole["content"] = content = whole.pop("content")
-            self._text = _encode(content.pop("text"))[1:-1]
-            self._before = f'{_encode(whole)[:-2]},"text":"'
-            self._after = '"}}'
-        else:
-            self._text = self._after = ""
-            self._before = _encode(whole)
-        return self._before
 
 
 def item_of(record: ItemRecord) -> Item:
@@ -125,7 +91,7 @@ def item_of(record: ItemRecord) -> Item:
         CorruptRow: the row's data isn't an item's JSON.
     """
     try:
-        return Item.model_validate(json.loads(record.data))
+        return read_item(record.data)
     except ValidationError as error:
         # Without the input: what a row holds is somebody's conversation.
         faults = "; ".join(

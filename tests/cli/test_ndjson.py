@@ -17,6 +17,7 @@ from flowstate.item.content import Message, ToolOutput
 from flowstate.item.event import ItemEvent
 from flowstate.item.fold import fold
 from flowstate.item.item import Item
+from flowstate.item.wire import read_item
 
 pytestmark = pytest.mark.anyio
 
@@ -69,7 +70,7 @@ async def test_every_event_is_a_line_and_they_fold_to_the_items() -> None:
     assert [line["sequence"] for line in events] == list(range(1, len(events) + 1))
     items: dict[str, Item] = {}
     for line in events:
-        item = None if line["kind"] == "delta" else Item.model_validate(line["item"])
+        item = None if line["kind"] == "delta" else read_item(json.dumps(line["item"]))
         fold(
             items,
             ItemEvent(line["sequence"], line["kind"], line["itemId"], item, line.get("text", "")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import anyio
@@ -18,7 +18,7 @@ from flowstate.item.content import Message, Status, ToolOutput
 from flowstate.item.event import ItemEvent
 from flowstate.store.memory import MemoryStore
 from flowstate.store.record import Fence, ItemRecord, PutItems, Write
-from flowstate.stream.outbox import GATHER, MOST_ROWS, ItemSink, Outbox
+from flowstate.stream.outbox import MOST_ROWS, ItemSink, Outbox
 from flowstate.stream.row import item_of
 
 pytestmark = pytest.mark.anyio
@@ -229,7 +229,7 @@ async def test_threads_and_tasks_put_at_once_and_nothing_is_lost() -> None:
         assert len(await store.items("req", limit=5000)) == 1200
 
 
-@pytest.mark.parametrize("look", [2, 3, 4])
+@pytest.mark.parametrize("look", [1, 2, 3])
 async def test_a_put_while_the_pump_lies_down_is_seen(
     monkeypatch: pytest.MonkeyPatch, look: int
 ) -> None:
@@ -241,12 +241,12 @@ async def test_a_put_while_the_pump_lies_down_is_seen(
 
         def __bool__(self) -> bool:
             nonlocal looks
+            if len(self) > 0:
+                return True
             looks += 1
-            filled = len(self) > 0
             if looks == look:
-                assert not filled
                 setting.writer.add(Message(text="between"))
-            return filled
+            return False
 
     async with pumping(Notebook()) as setting:
         monkeypatch.setattr(setting.outbox, "_queue", Queue())
@@ -256,9 +256,12 @@ async def test_a_put_while_the_pump_lies_down_is_seen(
         assert [event.sequence for event in setting.shown()] == [1, 2]
 
 
-async def test_a_great_many_items_do_not_hold_up_the_loop() -> None:
+@pytest.mark.parametrize("make", [Notebook, MemoryStore])
+async def test_a_great_many_items_do_not_hold_up_the_loop(
+    make: Callable[[], Notebook | MemoryStore],
+) -> None:
     """What was put at once is stored in pieces, in order, and the others get to run in between."""
-    store = Notebook()
+    store = make()
     async with pumping(store, capacity=100_000) as setting:
         for _ in range(3000):
             setting.writer.add(Message())
@@ -266,10 +269,11 @@ async def test_a_great_many_items_do_not_hold_up_the_loop() -> None:
         while not heads or heads[-1] < 3000:
             await anyio.lowlevel.checkpoint()
             heads.append(setting.outbox.ring.head)
-    assert max(len(records) for records in store.commits) < 2 * MOST_ROWS
     assert len({*heads}) > 5
-    stored = [record.last_sequence for records in store.commits for record in records]
-    assert stored == list(range(1, 3001))
+    if isinstance(store, Notebook):
+        assert max(len(records) for records in store.commits) < 2 * MOST_ROWS
+        stored = [record.last_sequence for records in store.commits for record in records]
+        assert stored == list(range(1, 3001))
 
 
 async def test_what_is_put_at_every_turn_is_gathered() -> None:
@@ -285,13 +289,20 @@ async def test_what_is_put_at_every_turn_is_gathered() -> None:
 
 
 async def test_whoever_puts_without_end_holds_nothing_back() -> None:
-    """What was put is stored and shown a few turns later, though more comes at every turn."""
-    async with pumping(MemoryStore()) as setting:
+    """What was put is stored and shown while more comes at every turn."""
+    async with pumping(MemoryStore()) as setting, anyio.create_task_group() as tasks:
         message = setting.writer.open(Message())
-        for number in range(300):
-            message.append("a")
-            await anyio.lowlevel.checkpoint()
-            assert number - setting.outbox.ring.head < 3 * GATHER
+
+        async def speak() -> None:
+            while True:
+                message.append("a")
+                await anyio.lowlevel.checkpoint()
+
+        tasks.start_soon(speak)
+        with anyio.fail_after(10):
+            for _ in range(5):
+                await setting.outbox.ring.wait(setting.outbox.ring.head)
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_single_event_is_shown_without_waiting_for_more() -> None:

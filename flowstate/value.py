@@ -1,0 +1,26 @@
+"""
+Small values that are made by the thousand.
+
+A frozen dataclass costs twice as much to make as a plain one: it goes around its own lock, field by
+field. What passes between two parts of one agent's stream is made once and dropped, so its type
+checkers' word is enough: they take a ``value`` for frozen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar, dataclass_transform
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True)
+def value(model: type[T]) -> type[T]:
+    """A dataclass with slots: frozen for type checkers, and a plain one at run time."""
+    return dataclass(slots=True)(model)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def named_value(model: type[T]) -> type[T]:
+    """A ``value`` whose fields are given by name."""
+    return dataclass(slots=True, kw_only=True)(model)
