@@ -19,7 +19,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import assert_never, final
 
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from flowstate.errors import StoreError
 from flowstate.store.record import (
@@ -77,12 +77,12 @@ class MemoryStore:
 
     async def commit(self, writes: Sequence[Write], *, fence: Fence | None = None) -> None:
         """Do all writes, or none; see ``Store.commit``."""
-        if fence is None and len(writes) == 1 and type(writes[0]) is PutItems:
+        if fence is None and all(type(write) is PutItems for write in writes):
             # What an outbox stores, for each piece of an agent's text: nothing can refuse it.
+            await checkpoint_if_cancelled()
             self._require_open()
-            self._keep_items(writes[0].records)
-            return
-        await self._step()
+        else:
+            await self._step()
         if fence is not None and fence.key in self._fences:
             fence.check(self._fences[fence.key])
         requests: dict[str, RequestRecord] = {}
@@ -120,7 +120,8 @@ class MemoryStore:
         self._cells.update(cells)
         for entry in resources.values():
             self._keep_entry(entry)
-        self._keep_items(items)
+        for item in items:
+            self._items.setdefault(item.request_id, {})[item.item_id] = item
 
     async def cell(self, key: CellKey) -> CellRecord | None:
         """The cell, or None if it was never written."""
@@ -186,10 +187,6 @@ class MemoryStore:
     def _require_open(self) -> None:
         if not self._is_open:
             raise StoreError(f"{self!r}: open it before it is used")
-
-    def _keep_items(self, records: Sequence[ItemRecord]) -> None:
-        for record in records:
-            self._items.setdefault(record.request_id, {})[record.item_id] = record
 
     def _keep(self, request: RequestRecord) -> None:
         before = self._requests.get(request.id)

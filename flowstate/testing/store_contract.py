@@ -336,10 +336,11 @@ async def a_cancelled_commit_is_whole_or_not_at_all(store: Store) -> None:
         versions = (await _version(store, left), await _version(store, right))
         if versions not in ((version, version), (version + 1, version + 1)):
             raise AssertionError(f"half a batch: {version} before, {versions} after a cancel")
-    with anyio.CancelScope() as scope:
-        scope.cancel()
-        await store.commit([])
-        raise AssertionError("a commit in a cancelled scope went on")
+    for writes in ([], [PutItems(records=())]):
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await store.commit(writes)
+            raise AssertionError(f"a commit of {writes} in a cancelled scope went on")
 
 
 async def a_closed_store_refuses(store: Store) -> None:
