@@ -268,10 +268,10 @@ class ClientOwner:
                 for heard in hear(message):
                     if type(heard) is Streamed:  # most of what is heard, and nothing to note
                         put(heard)
-                    else:
-                        self._note(heard)
-                        put(heard)
-                        self._hush_if_over()
+                        continue
+                    self._note(heard)
+                    put(heard)
+                    self._hush_if_over()
         except anyio.ClosedResourceError:
             # Disconnected with messages unread; nobody waits for them any more.
             pass

@@ -44,7 +44,6 @@ from flowstate.blocks.claude_code.json_value import (
     whole_of,
 )
 from flowstate.blocks.claude_code.windows import usage_window_of
-from flowstate.harness.clean_text import clean_text
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of a message that Claude Code wrote itself."""
@@ -211,9 +210,7 @@ def _user(message: object) -> tuple[Heard, ...]:
 
 def _streamed(message: object) -> tuple[Heard, ...]:
     event = mapping_of(getattr(message, "event", None))
-    parent = getattr(message, "parent_tool_use_id", None)
-    if parent is not None:
-        parent = text_of(parent)
+    parent = text_of(getattr(message, "parent_tool_use_id", None))
     kind = event.get("type")
     heard: tuple[Heard, ...]
     if kind == "content_block_delta":
@@ -231,13 +228,9 @@ def _streamed(message: object) -> tuple[Heard, ...]:
 
 
 def _piece(index: object, delta: object, parent: str | None) -> tuple[Streamed, ...]:
-    # Most of all that is heard is pieces of text, so this looks no closer than it must.
     said = mapping_of(delta)
     for name, kind in _PIECES:
-        text = said.get(name)
-        if isinstance(text, str) and text:
-            if not text.isascii():
-                text = clean_text(text)
+        if (text := text_of(said.get(name))) is not None:
             return (Streamed(whole_of(index) or 0, kind, text, parent),)
     return ()
 

@@ -49,9 +49,7 @@ def plain(value: object, depth: int = 0) -> JsonValue:
 
 def text_of(value: object) -> str | None:
     """The value if it is a text with something in it, cleaned; else None."""
-    if not isinstance(value, str) or not value:
-        return None
-    return value if value.isascii() else clean_text(value)
+    return clean_text(value) if isinstance(value, str) and value else None
 
 
 def whole_of(value: object) -> int | None:

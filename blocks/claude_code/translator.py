@@ -128,8 +128,7 @@ class Translator:
         """What one heard thing means; after ``end``, nothing."""
         if self._ended:
             return []
-        # Pieces of text are most of what is heard.
-        effects = self._streamed(heard) if type(heard) is Streamed else self._translate(heard)
+        effects = self._translate(heard)
         if self._line.changed:
             effects += self._line.effects()
         return effects
@@ -185,7 +184,7 @@ class Translator:
 
     def _translate(self, heard: Heard) -> list[Effect]:
         match heard:
-            case Streamed():
+            case Streamed():  # most of what is heard
                 return self._streamed(heard)
             case AssistantHeard():
                 return self._assistant(heard)

@@ -34,6 +34,7 @@ from flowstate.item.content import (
 )
 from flowstate.item.item import Item, Provenance
 from flowstate.item.wire import constant_part, grown_text, item_json, parts_of, read_item
+from tests.item.samples import an_item
 
 
 def joined(text: str) -> str:
@@ -117,20 +118,6 @@ ITEMS = st.builds(
     created_at=st.integers(0, 2**53),
     updated_at=st.integers(0, 2**53),
 )
-
-
-def an_item(content: Content) -> Item:
-    """An item in progress that holds this."""
-    return Item(
-        id="item_1",
-        request_id="req",
-        status="in_progress",
-        content=content,
-        provenance=Provenance(path="turn/x", block="x"),
-        visibility="client",
-        created_at=1,
-        updated_at=2,
-    )
 
 
 @given(data=st.data())

@@ -11,25 +11,11 @@ import pytest
 from flowstate.errors import CorruptRow, InvalidValue
 from flowstate.item.content import Content, Message, Reasoning, ToolOutput
 from flowstate.item.event import ItemEvent
-from flowstate.item.item import Item, Provenance
 from flowstate.store.record import ItemRecord
 from flowstate.stream.row import Row, item_of
+from tests.item.samples import an_item
 
 AWKWARD = 'a\u2028b\x0cc\x85d\re\nf\x00g"h\\i\ud800j😀'
-
-
-def an_item(content: Content) -> Item:
-    """An item in progress."""
-    return Item(
-        id="item_1",
-        request_id="req",
-        status="in_progress",
-        content=content,
-        provenance=Provenance(path="turn/x", block="x"),
-        visibility="client",
-        created_at=1,
-        updated_at=2,
-    )
 
 
 def row_of(content: Content) -> Row:
