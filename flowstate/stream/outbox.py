@@ -28,17 +28,17 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast, final
 
-import anyio
 import anyio.lowlevel
 
+from flowstate.bell import Bell
 from flowstate.errors import StoreError
 from flowstate.item.event import ItemEvent
 from flowstate.store.record import Fence, ItemRecord, PutItems, Write
 from flowstate.stream.ring import Chunk, Ring
 from flowstate.stream.row import Row
 
-REST_SECONDS = 0.005
-"""How long the pump rests between two batches while a text streams."""
+REST_SECONDS = 0.01
+"""How long the pump rests between two batches while a text streams: less than a screen shows."""
 
 MOST_EVENTS = 8192
 """How many events are stored by one transaction at most: some 10 ms, if they are text."""
@@ -112,8 +112,7 @@ class Outbox:
         self._queue: deque[ItemEvent] = deque()
         self._live: dict[str, Row] = {}
         self._taken = after
-        # Made once: an event for each sleep would cost more than all else a piece of text does.
-        self._bell: anyio.Semaphore | None = None
+        self._bell = Bell()
         self._asleep = False
         """Whether the pump sleeps, or is about to, and nobody has woken it."""
         self._thread = 0
@@ -145,13 +144,12 @@ class Outbox:
             return
         self._started = True
         self._thread = threading.get_ident()
-        bell = self._bell = anyio.Semaphore(0, fast_acquire=True)
         # anyio's own way into a loop from a thread blocks that thread until the loop has answered;
         # a worker's put must not wait.
         native = cast("Any", anyio.lowlevel.current_token().native_token)
         self._wake_soon = getattr(native, "run_sync_soon", None) or native.call_soon_threadsafe
         try:
-            while await self._more(bell):
+            while await self._more():
                 await self._move()
         except Exception as error:  # whatever it was, its owner is told
             self._failure = error
@@ -170,6 +168,8 @@ class Outbox:
         """
         target = self._queue[-1].sequence if self._queue else self._taken
         ring = self.ring
+        if ring.head < target:
+            self._bell.ring()  # no rest now
         while ring.head < target and not ring.over:
             await ring.wait(ring.head)
         if ring.head < target:
@@ -191,14 +191,14 @@ class Outbox:
 
     # --- the pump's parts -------------------------------------------------------------------------
 
-    async def _more(self, bell: anyio.Semaphore) -> bool:
+    async def _more(self) -> bool:
         """Wait for events; False when there are none and there will be none."""
         queue = self._queue
         if self._in_words and not self._closing:
             # An agent's words come one a turn of the loop; storing and showing costs the same for
-            # one as for twenty, and nobody reads that fast.
+            # one as for twenty. Whoever can't wait rings.
             self._in_words = False
-            await anyio.sleep(REST_SECONDS)
+            await self._bell.wait(REST_SECONDS)
         elif queue:
             # There was more than a batch takes, and the store need not have let others run.
             await anyio.lowlevel.checkpoint()
@@ -207,7 +207,7 @@ class Outbox:
             # A put between the look at the queue and the falling asleep woke nobody. And whoever
             # is held up between seeing it asleep and waking it wakes it for nothing, later on.
             if not queue:
-                await bell.acquire()
+                await self._bell.wait()
             self._asleep = False
         return bool(queue)
 
@@ -276,15 +276,12 @@ class Outbox:
 
     def _wake(self) -> None:
         self._asleep = False
-        bell = self._bell
-        if bell is None:
-            return
         if threading.get_ident() == self._thread:
-            bell.release()
+            self._bell.ring()
         elif self._wake_soon is not None:
             # Without its loop the pump is gone too; the thread was left behind.
             with contextlib.suppress(RuntimeError):
-                self._wake_soon(bell.release)
+                self._wake_soon(self._bell.ring)
 
     def _drop(self) -> None:
         """From now on, take nothing and keep nothing."""

@@ -179,20 +179,19 @@ class EventReader:
                     return events
             elif ring is None:
                 return _NOTHING
+            elif ring.head <= self._position:
+                if ring.over:
+                    return _NOTHING
+                yielded = True
+                await ring.wait(self._position)
+            elif not yielded:
+                yielded = True
+                await anyio.lowlevel.checkpoint()
             elif (chunks := ring.since(self._position)) is None:
                 self._live = False
                 self._since = self._position
-            elif chunks:
-                if not yielded:
-                    yielded = True
-                    await anyio.lowlevel.checkpoint()
-                elif events := self._read(chunks):
-                    return events
-            elif ring.over:
-                return _NOTHING
-            else:
-                yielded = True
-                await ring.wait(self._position)
+            elif events := self._read(chunks):
+                return events
         return _NOTHING
 
     def _read(self, chunks: list[Chunk]) -> list[ItemEvent]:

@@ -22,8 +22,7 @@ from __future__ import annotations
 from collections import deque
 from typing import final
 
-import anyio
-
+from flowstate.bell import Bell
 from flowstate.item.event import ItemEvent
 from flowstate.item.fold import OpenItems
 from flowstate.item.item import Item
@@ -51,7 +50,6 @@ class Ring:
         "_bell",
         "_chunks",
         "_held",
-        "_waiting",
         "capacity",
         "floor",
         "head",
@@ -75,10 +73,7 @@ class Ring:
         self._base = OpenItems()
         self._chunks: deque[Chunk] = deque()
         self._held = 0
-        # Made once, by the first who waits: an event for each wait would cost more than the wait.
-        self._bell: anyio.Semaphore | None = None
-        self._waiting = 0
-        """How many have come to wait since the last wake-up; some may have left."""
+        self._bell = Bell()
 
     def __repr__(self) -> str:
         over = ", over" if self.over else ""
@@ -98,12 +93,12 @@ class Ring:
                 self._forget(held.popleft())
             held.append(chunk)
             self.head = chunk.events[-1].sequence
-        self._wake()
+        self._bell.ring()
 
     def end(self) -> None:
         """Nothing more will be published: readers read what there is, and end."""
         self.over = True
-        self._wake()
+        self._bell.ring()
 
     def since(self, position: int) -> list[Chunk] | None:
         """
@@ -133,21 +128,10 @@ class Ring:
     async def wait(self, position: int) -> None:
         """Return once there is an event after this position, or there will be none."""
         while self.head <= position and not self.over:
-            if self._bell is None:
-                self._bell = anyio.Semaphore(0, fast_acquire=True)
-            self._waiting += 1
-            await self._bell.acquire()
+            await self._bell.wait()
 
     def _forget(self, chunk: Chunk) -> None:
         self._held -= len(chunk.events)
         self.floor = chunk.events[-1].sequence
         for event in chunk.passing:
             self._base.note(event)
-
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, 0
-        if self._bell is not None:
-            # One that left before this is counted too; whoever waits next is then woken for
-            # nothing, looks, and waits again.
-            for _ in range(waiting):
-                self._bell.release()

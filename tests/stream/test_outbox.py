@@ -328,6 +328,24 @@ async def test_closing_stores_what_there_is() -> None:
         await setting.outbox.flushed()
 
 
+@pytest.mark.parametrize("end", ["flushed", "close"])
+async def test_who_waits_for_the_end_waits_for_no_rest(
+    monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """Between two pieces of a text the pump rests, unless somebody wants all of it now."""
+    monkeypatch.setattr("flowstate.stream.outbox.REST_SECONDS", 3600)
+    async with pumping(MemoryStore()) as setting:
+        message = setting.writer.open(Message())
+        message.append("a")
+        await anyio.wait_all_tasks_blocked()
+        message.append("b")
+        await anyio.wait_all_tasks_blocked()
+        assert setting.outbox.ring.head == 2
+        with anyio.fail_after(5):
+            await getattr(setting.outbox, end)()
+        assert setting.outbox.ring.head == 3
+
+
 async def test_closing_before_the_pump_got_to_run_loses_nothing() -> None:
     """The order in which tasks start is not ours to choose."""
     store = Notebook()
