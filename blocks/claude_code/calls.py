@@ -94,9 +94,10 @@ class Calls:
         tools: the distinct names of the tools that were called, in the order of first use.
     """
 
-    def __init__(self, line: RunStatusLine) -> None:
+    def __init__(self, line: RunStatusLine, *, activity: bool) -> None:
         self.tools: dict[str, None] = {}
         self._line = line
+        self._activity = activity
         self._calls: list[_Call] = []
         self._by_id: dict[str, _Call] = {}
         self._inside: dict[str, _Call] = {}
@@ -153,7 +154,8 @@ class Calls:
             self._line.begin(call.key, wording.using(heard.name, heard.arguments))
             if heard.on_server:
                 self._on_server.append(call)
-        effects.append(ToolActivity(heard.name, _json(heard.arguments)))
+        if self._activity:
+            effects.append(ToolActivity(heard.name, _json(heard.arguments)))
         return effects
 
     def answered(self, heard: Answered) -> list[Effect]:
@@ -187,6 +189,8 @@ class Calls:
     def finish_on_server(self, group: str | None) -> list[Effect]:
         """A message is over: so are the calls that the API ran within it, told of or not."""
         effects: list[Effect] = []
+        if not self._on_server:
+            return effects
         for call in self._on_server:
             if call.group == group:
                 self._line.finish(call.key)

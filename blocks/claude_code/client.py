@@ -24,7 +24,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from flowstate.blocks.claude_code.heard import Heard, SessionHeard, Streamed, Took
+from flowstate.blocks.claude_code.heard import Heard, SessionHeard, Took
 from flowstate.blocks.claude_code.hearing import hear
 from flowstate.blocks.claude_code.inbox import Inbox, take_nothing
 from flowstate.blocks.claude_code.last_words import LAST_WORDS_SECONDS, connect
@@ -37,7 +37,7 @@ from flowstate.blocks.claude_code.stopping import (
     enforce,
     wind_down,
 )
-from flowstate.blocks.claude_code.watch import RunWatch
+from flowstate.blocks.claude_code.watch import OF_NO_NOTE, RunWatch
 from flowstate.harness.launcher import PrivateFiles
 from flowstate.harness.process import ProcessHandle, kill_marked, signal_marked
 
@@ -160,7 +160,8 @@ class ClientOwner:
                     await self._live(tasks, files)
                     tasks.cancel_scope.cancel()
             finally:
-                await anyio.to_thread.run_sync(files.remove)
+                if not files.empty:
+                    await anyio.to_thread.run_sync(files.remove)
                 if self._process is not None:
                     self._process.close()
                 self._inbox.close()
@@ -266,7 +267,7 @@ class ClientOwner:
                 put(heard)
             async for message in client.receive_messages():
                 for heard in hear(message):
-                    if type(heard) is Streamed:  # most of what is heard, and nothing to note
+                    if type(heard) in OF_NO_NOTE:  # most of what is heard
                         put(heard)
                         continue
                     self._note(heard)

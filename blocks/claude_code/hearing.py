@@ -209,33 +209,29 @@ def _user(message: object) -> tuple[Heard, ...]:
 
 
 def _streamed(message: object) -> tuple[Heard, ...]:
+    # Most of what is heard is a piece of a text: hardly a call is made that needn't be.
     event = mapping_of(getattr(message, "event", None))
-    parent = text_of(getattr(message, "parent_tool_use_id", None))
-    kind = event.get("type")
-    heard: tuple[Heard, ...]
-    if kind == "content_block_delta":
-        heard = _piece(event.get("index"), event.get("delta"), parent)
-    elif kind == "content_block_start":
-        heard = _piece(event.get("index"), event.get("content_block"), parent)
-    elif kind == "message_start":
-        heard = _started(mapping_of(event.get("message")), parent)
-    elif kind == "message_delta":
-        heard = _counted(mapping_of(event.get("usage")), parent)
-    else:
-        heard = ()
-    took = _took(message)
-    return (*took, *heard) if took else heard
+    read = _EVENT_READERS.get(event.get("type"))
+    heard: tuple[Heard, ...] = ()
+    if read is not None:
+        parent: object = getattr(message, "parent_tool_use_id", None)
+        heard = read(event, text_of(parent) if parent else None)
+    if getattr(message, "user_message_uuid", None) or getattr(message, "user_message_uuids", None):
+        return _took(message) + heard
+    return heard
 
 
-def _piece(index: object, delta: object, parent: str | None) -> tuple[Streamed, ...]:
-    said = mapping_of(delta)
+def _piece(event: Mapping[object, object], parent: str | None) -> tuple[Heard, ...]:
+    said = mapping_of(event.get("delta") or event.get("content_block"))
     for name, kind in _PIECES:
-        if (text := text_of(said.get(name))) is not None:
-            return (Streamed(whole_of(index) or 0, kind, text, parent),)
+        text = said.get(name)
+        if text and (text := text_of(text)) is not None:
+            return (Streamed(whole_of(event.get("index")) or 0, kind, text, parent),)
     return ()
 
 
-def _started(begun: Mapping[object, object], parent: str | None) -> tuple[StreamStarted]:
+def _started(event: Mapping[object, object], parent: str | None) -> tuple[Heard, ...]:
+    begun = mapping_of(event.get("message"))
     usage = mapping_of(begun.get("usage"))
     return (
         StreamStarted(
@@ -248,7 +244,8 @@ def _started(begun: Mapping[object, object], parent: str | None) -> tuple[Stream
     )
 
 
-def _counted(usage: Mapping[object, object], parent: str | None) -> tuple[StreamCounted]:
+def _counted(event: Mapping[object, object], parent: str | None) -> tuple[Heard, ...]:
+    usage = mapping_of(event.get("usage"))
     return (
         StreamCounted(
             input_tokens=whole_of(usage.get("input_tokens")),
@@ -316,6 +313,15 @@ _SYSTEM_READERS: Final[Mapping[str, Callable[[Mapping[object, object]], tuple[He
     "task_progress": _task_progress,
     "task_notification": _task_ended,
     "task_updated": _task_ended,
+}
+
+_EVENT_READERS: Final[
+    Mapping[object, Callable[[Mapping[object, object], str | None], tuple[Heard, ...]]]
+] = {
+    "content_block_start": _piece,
+    "content_block_delta": _piece,
+    "message_start": _started,
+    "message_delta": _counted,
 }
 
 _READERS: Final[Mapping[str, Callable[[object], tuple[Heard, ...]]]] = {

@@ -49,7 +49,9 @@ def plain(value: object, depth: int = 0) -> JsonValue:
 
 def text_of(value: object) -> str | None:
     """The value if it is a text with something in it, cleaned; else None."""
-    return clean_text(value) if isinstance(value, str) and value else None
+    if not isinstance(value, str) or not value:
+        return None
+    return value if value.isascii() else clean_text(value)
 
 
 def whole_of(value: object) -> int | None:
@@ -79,4 +81,6 @@ def mapping_of(value: object) -> Mapping[object, object]:
 
 def items_of(value: object) -> list[object]:
     """The value if it is a list or tuple, as a list; else an empty one."""
-    return list(cast("list[object]", value)) if isinstance(value, list | tuple) else []
+    if isinstance(value, list | tuple):
+        return [*value]  # pyright: ignore[reportUnknownVariableType]
+    return []

@@ -86,7 +86,9 @@ class AgentRun:
         self._joiner = Joiner(ctx)
         self._listeners = Listeners(settings, ctx)
         self._translator = Translator(
-            now=time.monotonic, forward_partial_messages=settings.forward_partial_messages
+            now=time.monotonic,
+            forward_partial_messages=settings.forward_partial_messages,
+            activity=settings.on_activity is not None,
         )
         self._dispatched_at = int(time.time() * 1000)
         self._redact = Redactor(os.environ if settings.env is None else settings.env)
@@ -354,8 +356,7 @@ class AgentRun:
 
     async def _handle(self) -> ClaudeCodeHandle:
         translator = self._translator
-        if self._unconfirmed is not None:
-            await self._write_conversation()
+        await self._write_conversation()
         await self._keep_held()
         outcome, held = translator.outcome, self._held
         handle = ClaudeCodeHandle(
@@ -409,8 +410,7 @@ class AgentRun:
         """What is left to do after a throw; nothing here changes or hides the error."""
         asked = self._resolved.conversation
         try:
-            if self._unconfirmed is not None:
-                await self._write_conversation()
+            await self._write_conversation()
             if isinstance(error, UnknownConversationError) and self._conversation and asked:
                 await self._conversation.forget(asked)
             await self._keep_held()

@@ -11,16 +11,14 @@ import dataclasses
 import importlib
 import shutil
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import anyio.to_thread
 
 from flowstate.blocks.claude_code.errors import ClaudeAgentSdkNotInstalledError
-
-if TYPE_CHECKING:
-    from claude_agent_sdk import ClaudeAgentOptions
 
 MODULE = "claude_agent_sdk"
 
@@ -78,9 +76,12 @@ def checked(module: ModuleType) -> Sdk:
 
 def option_names(sdk: Sdk) -> frozenset[str]:
     """The names of all options that this release of the SDK takes."""
-    options = cast("type[ClaudeAgentOptions] | None", getattr(sdk, "ClaudeAgentOptions", None))
-    if options is None:
-        return frozenset()
+    options: Any = getattr(sdk, "ClaudeAgentOptions", None)
+    return frozenset() if options is None else _field_names(options)
+
+
+@cache
+def _field_names(options: type[Any]) -> frozenset[str]:
     return frozenset(field.name for field in dataclasses.fields(options))
 
 

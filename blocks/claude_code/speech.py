@@ -66,9 +66,10 @@ class Speech:
         final_message: the last text that the main thread said in full.
     """
 
-    def __init__(self, *, forward: bool) -> None:
+    def __init__(self, *, forward: bool, activity: bool) -> None:
         self.final_message: str | None = None
         self._forward = forward
+        self._activity = activity
         self._streams: dict[str | None, _Stream] = {}
         self._made = 0
 
@@ -133,7 +134,8 @@ class Speech:
             key = block.key if block is not None else self._key(kind)
             effects += [OpenItem(key, _content(kind, text), group), SettleItem(key)]
         if kind == "text":
-            effects.append(MessageActivity(text))
+            if self._activity:
+                effects.append(MessageActivity(text))
             if parent is None:
                 self.final_message = text
         return effects

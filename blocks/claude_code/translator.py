@@ -61,6 +61,7 @@ class Translator:
     Args:
         now: seconds on a clock that only goes forward.
         forward_partial_messages: whether messages and thoughts grow piece by piece, or come whole.
+        activity: whether messages and calls are told as activity, too.
 
     Attributes:
         session_id: the conversation that Claude Code confirmed; None before.
@@ -68,16 +69,22 @@ class Translator:
         cost_total_usd: the last total that it reported: of the conversation, earlier runs included.
     """
 
-    def __init__(self, *, now: Callable[[], float], forward_partial_messages: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        now: Callable[[], float],
+        forward_partial_messages: bool = True,
+        activity: bool = True,
+    ) -> None:
         self.session_id: str | None = None
         self.model: str | None = None
         self.cost_total_usd: float | None = None
         self._now = now
         self._begun = now()
-        self._speech = Speech(forward=forward_partial_messages)
+        self._speech = Speech(forward=forward_partial_messages, activity=activity)
         self._line = RunStatusLine()
         self._tokens = TokenCount()
-        self._calls = Calls(self._line)
+        self._calls = Calls(self._line, activity=activity)
         self._results: list[ResultHeard] = []
         self._failure: ApiFailureHeard | None = None
         self._state: str | None = None

@@ -13,15 +13,21 @@ from __future__ import annotations
 from typing import final
 
 from flowstate.blocks.claude_code.heard import (
+    Answered,
     AssistantHeard,
     Heard,
     ResultHeard,
     StateHeard,
+    StreamCounted,
+    Streamed,
     StreamStarted,
     TaskEnded,
     TaskStarted,
     Took,
 )
+
+OF_NO_NOTE = frozenset[type[Heard]]({Streamed, StreamCounted, Answered})
+"""What comes often and tells nothing of the end: it need not be noted."""
 
 _AGENT_KINDS = frozenset({"local_agent", "local_workflow"})
 

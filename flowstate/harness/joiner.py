@@ -29,7 +29,8 @@ class Joiner:
     """
 
     def __init__(self, ctx: Context) -> None:
-        self._ctx = ctx
+        self._items = ctx.items
+        self._status = ctx.status
         self._open: dict[str, OpenHandle] = {}
         self._ids: dict[str, str] = {}
 
@@ -44,7 +45,7 @@ class Joiner:
             match effect:
                 case OpenItem(key, content, parent):
                     if key not in self._ids:
-                        handle = self._ctx.items.open(
+                        handle = self._items.open(
                             content, parent=self._ids.get(parent) if parent else None
                         )
                         self._open[key] = handle
@@ -56,11 +57,11 @@ class Joiner:
                     if (handle_ := self._open.pop(key, None)) is not None:
                         handle_.settle(content, status=status)
                 case ShowStatus(text):
-                    self._ctx.status.show(text)
+                    self._status.show(text)
                 case KeepStatus(text):
-                    self._ctx.status.keep(text)
+                    self._status.keep(text)
                 case ClearStatus():
-                    self._ctx.status.clear()
+                    self._status.clear()
                 case _:
                     others.append(effect)
         return others

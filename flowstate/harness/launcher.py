@@ -58,24 +58,39 @@ class PrivateFiles:
     """
 
     def __init__(self) -> None:
-        self._directory: Path | None = None
+        self._directory: str | None = None
+        self._files: list[str] = []
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to remove."""
+        return self._directory is None
 
     def write(self, name: str, text: str, *, executable: bool = False) -> Path:
         """Write a file and return its absolute path."""
         if self._directory is None:
             # mkdtemp makes it with mode 0700, so no other user can plant or read a file in it.
-            self._directory = Path(tempfile.mkdtemp(prefix="flowstate-")).resolve()
-        path = self._directory / name
+            self._directory = os.path.realpath(tempfile.mkdtemp(prefix="flowstate-"))
+        path = os.path.join(self._directory, name)
         mode = 0o500 if executable else 0o400
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with open(descriptor, "w", encoding="utf-8", errors="surrogatepass") as file:
             file.write(text)
-        return path
+        self._files.append(path)
+        return Path(path)
 
     def remove(self) -> None:
         """Remove the directory and all in it. A second call does nothing."""
         directory, self._directory = self._directory, None
-        if directory is not None:
+        if directory is None:
+            return
+        try:
+            while self._files:
+                os.unlink(self._files.pop())
+            os.rmdir(directory)
+        except OSError:
+            # Somebody was here before, or has put something beside them.
+            self._files.clear()
             shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -173,7 +173,7 @@ class ItemBook:
         """Make an item and tell of it: open if it is in progress, else settled at once."""
         provenance = owner.provenance(parent)
         declared = owner.declared
-        if is_hidden(provenance.parent):
+        if provenance.parent is not None and is_hidden(provenance.parent):
             declared = "trace"
         item_id = self._ids("item")
         now = self._clock()
@@ -192,31 +192,59 @@ class ItemBook:
         live = LiveItem(self, owner, item, settled)
         with self._lock:
             if self._closed or owner.shut:
-                live.drop()
+                live.settled = True
                 return live
             if not settled:
                 self._open[item.id] = live
                 owner.open_count += 1
-            self._tell("settled" if settled else "added", item)
+            kind: EventKind = "settled" if settled else "added"
+            self.last = sequence = self.last + 1
+            self.emit(_event(ItemEvent, (sequence, kind, item.id, item, "")))
         return live
 
     def replace(self, live: LiveItem, content: Content | None, status: ItemStatus) -> None:
-        """Tell of new content (None: what it has), or of the end, of a live item."""
+        """
+        Tell of new content (None: what it has, all appended text included), or of the end, of a
+        live item; nothing once it is settled.
+
+        Raises:
+            InvalidValue: the content is of another type than the item's.
+        """
+        # Who may see an item follows from its type, so the type is for life.
+        if content is not None and content.type != live.item.content.type:
+            raise InvalidValue(
+                f"item {live.id!r}",
+                f"content of type {live.item.content.type!r}",
+                repr(content.type),
+                "an item keeps its type; open another item",
+            )
         with self._lock:
             if live.settled:
                 return
-            item = live.take(content, status, self._clock())
-            if status == "in_progress":
-                self._tell("changed", item)
-            else:
-                live.drop()
+            last, parts = live.item, live.parts
+            if content is None:
+                content = grown(last.content, "".join(parts)) if parts else last.content
+            if parts:
+                parts.clear()
+            live.item = item = Item(
+                id=last.id,
+                request_id=last.request_id,
+                status=status,
+                content=content,
+                provenance=last.provenance,
+                visibility=last.visibility,
+                transient=last.transient,
+                created_at=last.created_at,
+                updated_at=self._clock(),
+            )
+            kind: EventKind = "changed"
+            if status != "in_progress":
+                kind = "settled"
+                live.settled = True
                 live.owner.open_count -= 1
                 del self._open[item.id]
-                self._tell("settled", item)
-
-    def _tell(self, kind: EventKind, item: Item) -> None:
-        self.last += 1
-        self.emit(_event(ItemEvent, (self.last, kind, item.id, item, "")))
+            self.last = sequence = self.last + 1
+            self.emit(_event(ItemEvent, (sequence, kind, item.id, item, "")))
 
 
 @final
@@ -309,21 +337,23 @@ class StepItems:
 class LiveItem:
     """The handle on one item; an ``OpenItem``."""
 
-    __slots__ = ("_book", "_item", "_parts", "id", "owner", "settled")
+    __slots__ = ("_book", "id", "item", "owner", "parts", "settled")
 
     def __init__(self, book: ItemBook, owner: StepItems, item: Item, settled: bool) -> None:
         self._book = book
-        self._item = item
-        self._parts: list[str] | None = [] if item.content.type in GROWING else None
+        self.item = item
+        """The item as it was told of last, without what was appended since."""
+        self.parts: list[str] | None = [] if item.content.type in GROWING else None
+        """What was appended since; None if it isn't one that grows."""
         self.owner = owner
         self.id = item.id
         """The item's id."""
         self.settled = settled
-        """Whether ``settle`` has been called, by anyone."""
+        """Whether it takes no more changes: ``settle`` has been called, by anyone."""
 
     def __repr__(self) -> str:
         state = "settled" if self.settled else "open"
-        return f"<LiveItem {self.id!r} {self._item.content.type}, {state}>"
+        return f"<LiveItem {self.id!r} {self.item.content.type}, {state}>"
 
     def append(self, text: str) -> None:
         """
@@ -332,12 +362,12 @@ class LiveItem:
         Raises:
             InvalidValue: the item is neither a message nor a reasoning.
         """
-        parts = self._parts
+        parts = self.parts
         if parts is None:
             raise InvalidValue(
                 f"item {self.id!r}",
                 "a message or reasoning to append to",
-                self._item.content.type,
+                self.item.content.type,
                 "only their text grows; use change(...)",
             )
         if not text:
@@ -360,7 +390,6 @@ class LiveItem:
         Raises:
             InvalidValue: the content is of another type than the item's.
         """
-        self._check(content)
         self._book.replace(self, content, "in_progress")
 
     def settle(
@@ -372,42 +401,4 @@ class LiveItem:
         Raises:
             InvalidValue: the content is of another type than the item's.
         """
-        if content is not None:
-            self._check(content)
         self._book.replace(self, content, status)
-
-    def take(self, content: Content | None, status: ItemStatus, now: int) -> Item:
-        """The item from now on; content None: what it has, all appended text included."""
-        last = self._item
-        if content is None:
-            content = last.content
-            if self._parts:
-                content = grown(content, "".join(self._parts))
-        if self._parts:
-            self._parts.clear()
-        self._item = item = Item(
-            id=last.id,
-            request_id=last.request_id,
-            status=status,
-            content=content,
-            provenance=last.provenance,
-            visibility=last.visibility,
-            transient=last.transient,
-            created_at=last.created_at,
-            updated_at=now,
-        )
-        return item
-
-    def drop(self) -> None:
-        """Take no more changes."""
-        self.settled = True
-
-    def _check(self, content: Content) -> None:
-        # Who may see an item follows from its type, so the type is for life.
-        if content.type != self._item.content.type:
-            raise InvalidValue(
-                f"item {self.id!r}",
-                f"content of type {self._item.content.type!r}",
-                repr(content.type),
-                "an item keeps its type; open another item",
-            )

@@ -15,7 +15,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import final
 
-from flowstate.item.content import Status
+from flowstate.item.content import Status, unchecked
 from flowstate.item.writer import ItemWriter, OpenItem
 
 
@@ -37,7 +37,7 @@ class StatusSlot:
         """Show this owner's text instead of whatever is shown."""
         with self._lock:
             self.empty()
-            self._shown = owner.open(Status(text=text), transient=True)
+            self._shown = owner.open(_status(text), transient=True)
             self._owner = owner
 
     def keep(self, owner: ItemWriter, text: str) -> None:
@@ -81,3 +81,8 @@ class StepStatus:
     def clear(self) -> None:
         """Empty the line, if it still shows a text of this step."""
         self._slot.clear(self._owner)
+
+
+def _status(text: str) -> Status:
+    # One is shown for each tool that an agent uses. What isn't a text is the model's to refuse.
+    return unchecked(Status, text=text) if type(text) is str else Status(text=text)

@@ -77,12 +77,14 @@ class MemoryStore:
 
     async def commit(self, writes: Sequence[Write], *, fence: Fence | None = None) -> None:
         """Do all writes, or none; see ``Store.commit``."""
-        if fence is None and all(type(write) is PutItems for write in writes):
+        alone = _items_alone(writes) if fence is None else None
+        if alone is not None:
             # What an outbox stores, for each piece of an agent's text: nothing can refuse it.
             await checkpoint_if_cancelled()
             self._require_open()
-        else:
-            await self._step()
+            self._keep_items(alone)
+            return
+        await self._step()
         if fence is not None and fence.key in self._fences:
             fence.check(self._fences[fence.key])
         requests: dict[str, RequestRecord] = {}
@@ -120,8 +122,7 @@ class MemoryStore:
         self._cells.update(cells)
         for entry in resources.values():
             self._keep_entry(entry)
-        for item in items:
-            self._items.setdefault(item.request_id, {})[item.item_id] = item
+        self._keep_items(items)
 
     async def cell(self, key: CellKey) -> CellRecord | None:
         """The cell, or None if it was never written."""
@@ -198,6 +199,10 @@ class MemoryStore:
             self._sessions.setdefault((who.tenant_id, who.session_id), {})[request.id] = None
         self._requests[request.id] = request
 
+    def _keep_items(self, items: Sequence[ItemRecord]) -> None:
+        for item in items:
+            self._items.setdefault(item.request_id, {})[item.item_id] = item
+
     def _keep_entry(self, entry: ResourceRecord) -> None:
         order = self._orders.setdefault(entry.key.collection, [])
         place = bisect_left(order, entry.key.key)
@@ -208,3 +213,13 @@ class MemoryStore:
         elif not is_there:
             order.insert(place, entry.key.key)
         self._resources[entry.key] = entry
+
+
+def _items_alone(writes: Sequence[Write]) -> Sequence[ItemRecord] | None:
+    """The items that are written; None if anything else is."""
+    items: list[ItemRecord] = []
+    for write in writes:
+        if type(write) is not PutItems:
+            return None
+        items.extend(write.records)
+    return items

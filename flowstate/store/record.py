@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias, final
 
 from flowstate.errors import InvalidValue, StaleFence, StatusConflict, VersionConflict
 from flowstate.ids import Identity
+from flowstate.value import named_value
 
 RequestStatus: TypeAlias = Literal[
     "accepted",
@@ -146,7 +147,7 @@ class RequestRecord:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class ItemRecord:
     """
     An item in its latest state. ``last_sequence`` is that of the last event that changed it, so
@@ -325,7 +326,7 @@ class DeleteResource:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class PutItems:
     """Insert or replace items."""
 

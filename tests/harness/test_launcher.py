@@ -123,13 +123,16 @@ def test_files_are_private_and_go_away(files: PrivateFiles, target: Path) -> Non
         files, str(target), keep={"API_KEY"}, environment={"API_KEY": "sk-secret"}
     )
     directory = launcher.parent
+    (directory / "beside").write_text("somebody else's")
 
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert stat.S_IMODE(launcher.stat().st_mode) == 0o500
     assert "sk-secret" not in launcher.read_text()
 
+    assert not files.empty
     files.remove()
     files.remove()
+    assert files.empty
     assert not directory.exists()
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from flowstate.item.book import ItemBook
 from flowstate.item.content import Status
@@ -42,6 +45,18 @@ def test_a_status_is_a_transient_item_in_progress() -> None:
     assert told(events) == [("added", "working", True), ("settled", "working", True)]
     assert events[1].item is not None
     assert events[1].item.status == "completed"
+
+
+@pytest.mark.parametrize("text", [3, None])
+def test_what_is_no_text_is_refused(text: Any) -> None:
+    """As for any content; what was shown stays."""
+    _, (a,), events = lines(1)
+    a.show("two\nlines")
+    with pytest.raises(ValidationError):
+        a.keep(text)
+    with pytest.raises(ValidationError):
+        a.show(text)
+    assert told(events)[0] == ("added", "two\nlines", True)
 
 
 def test_showing_replaces_whosever_status_it_was() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from flowstate.blocks.claude_code.heard import Answered, SessionHeard
 from flowstate.blocks.claude_code.translator import Translator
+from flowstate.harness.effect import MessageActivity, ToolActivity
 from flowstate.harness.handle import HarnessUsage
 from flowstate.item.content import ErrorReport
 from tests.blocks.claude_code import agent_recordings as agents
@@ -291,6 +292,20 @@ def test_every_recording_is_performed_in_full(name: str, forward: bool) -> None:
             if block["type"] == "thinking" and block["thinking"]
         ]
     )
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_activity_that_nobody_wants_is_all_that_is_left_out(name: str) -> None:
+    """The other effects are the same, in the same order."""
+    told: list[list[Any]] = []
+    for activity in (True, False):
+        translator = Translator(now=Clock(), activity=activity)
+        effects = [
+            effect for heard in heard_of(RECORDINGS[name]) for effect in translator.feed(heard)
+        ]
+        told.append(effects + translator.end())
+
+    assert told[1] == [e for e in told[0] if not isinstance(e, MessageActivity | ToolActivity)]
 
 
 def test_two_runs_side_by_side_share_nothing() -> None:
