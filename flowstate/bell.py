@@ -1,9 +1,9 @@
 """
 A bell: whoever waits for it is woken when it is rung.
 
-A ring that finds nobody waiting is kept for whoever waits next, so nothing is missed between
-seeing that there is nothing to do and lying down. One that is woken looks again at what it waits
-for: it may have been woken for nothing.
+A ring that finds nobody waiting is kept for whoever waits next, so one alone misses nothing between
+seeing that there is nothing to do and lying down. Several must not be interrupted in between. One
+that is woken looks again at what it waits for: it may have been woken for nothing.
 
 It is for sleeping and being woken thousands of times. An ``anyio.Event`` is good for one sleep, and
 to make it, wait for it and set it takes some twenty calls; here a sleep on asyncio is one future
@@ -82,6 +82,22 @@ class Bell:
                 await event.wait()
         finally:
             self._sleepers.discard(event)
+
+
+def runs_a_task(loop: asyncio.AbstractEventLoop | None) -> bool:
+    """
+    Whether a task runs in this thread, of this loop or, if None, of one that isn't asyncio's.
+
+    If none does, we may be in a finaliser while the loop is about to sleep, and what is woken by
+    anything but the loop's way for other threads would sleep on.
+    """
+    if loop is not None:
+        return asyncio.current_task(loop) is not None
+    try:
+        anyio.get_current_task()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _settle(future: asyncio.Future[None]) -> None:

@@ -14,8 +14,13 @@ from flowstate.ids import random_id
 
 def test_threads_never_make_the_same_id() -> None:
     """They share the random bits that were fetched, and each takes its own of them."""
-    with ThreadPoolExecutor(8) as threads:
-        made = list(threads.map(lambda _: [random_id("item") for _ in range(500)], range(16)))
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            made = list(threads.map(lambda _: [random_id("item") for _ in range(500)], range(16)))
+    finally:
+        sys.setswitchinterval(before)
 
     ids = [one for some in made for one in some]
     assert len(set(ids)) == 16 * 500

@@ -211,7 +211,7 @@ def _user(message: object) -> tuple[Heard, ...]:
 def _streamed(message: object) -> tuple[Heard, ...]:
     # Most of what is heard is a piece of a text: hardly a call is made that needn't be.
     event = mapping_of(getattr(message, "event", None))
-    read = _EVENT_READERS.get(event.get("type"))
+    read = _EVENT_READERS.get(text_of(event.get("type")))
     heard: tuple[Heard, ...] = ()
     if read is not None:
         parent: object = getattr(message, "parent_tool_use_id", None)

@@ -35,16 +35,18 @@ class StatusSlot:
 
     def show(self, owner: ItemWriter, text: str) -> None:
         """Show this owner's text instead of whatever is shown."""
+        content = _status(text)
         with self._lock:
             self.empty()
-            self._shown = owner.open(_status(text), transient=True)
+            self._shown = owner.open(content, transient=True)
             self._owner = owner
 
     def keep(self, owner: ItemWriter, text: str) -> None:
         """Empty the line and put this owner's text into the session's history."""
+        content = Status(text=text, kept=True)
         with self._lock:
             self.empty()
-            owner.add(Status(text=text, kept=True))
+            owner.add(content)
 
     def clear(self, owner: ItemWriter) -> None:
         """Empty the line if what it shows is this owner's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import random
 import threading
@@ -13,6 +14,7 @@ from typing import Any, TypeVar, cast, final
 import anyio
 import anyio.lowlevel
 
+from flowstate.bell import runs_a_task
 from flowstate.collection import K
 from flowstate.context import M
 from flowstate.define.block import Block
@@ -199,19 +201,20 @@ class _Lone:
 class _Bell:
     """An event that any thread may set: items are made in worker threads too."""
 
-    __slots__ = ("_soon", "_thread", "event")
+    __slots__ = ("_loop", "_soon", "_thread", "event")
 
     def __init__(self) -> None:
         self.event = anyio.Event()
         self._thread = threading.get_ident()
         native = cast("Any", anyio.lowlevel.current_token().native_token)
+        self._loop = native if isinstance(native, asyncio.AbstractEventLoop) else None
         self._soon: Callable[..., object] = (
             getattr(native, "run_sync_soon", None) or native.call_soon_threadsafe
         )
 
     def ring(self) -> None:
         """Set the event."""
-        if threading.get_ident() == self._thread:
+        if threading.get_ident() == self._thread and runs_a_task(self._loop):
             self.event.set()
         else:
             # Without its loop nobody waits any more; the thread was left behind.

@@ -22,6 +22,7 @@ Invariants:
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 from collections import deque
@@ -30,7 +31,7 @@ from typing import Any, Protocol, cast, final
 
 import anyio.lowlevel
 
-from flowstate.bell import Bell
+from flowstate.bell import Bell, runs_a_task
 from flowstate.errors import StoreError
 from flowstate.item.event import ItemEvent
 from flowstate.store.record import Fence, ItemRecord, PutItems, Write
@@ -67,6 +68,7 @@ class Outbox:
         "_failure",
         "_in_words",
         "_live",
+        "_loop",
         "_on_failure",
         "_queue",
         "_request_id",
@@ -116,6 +118,7 @@ class Outbox:
         self._asleep = False
         """Whether the pump sleeps, or is about to, and nobody has woken it."""
         self._thread = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._wake_soon: Callable[..., object] | None = None
         self._started = False
         self._in_words = False
@@ -147,6 +150,7 @@ class Outbox:
         # anyio's own way into a loop from a thread blocks that thread until the loop has answered;
         # a worker's put must not wait.
         native = cast("Any", anyio.lowlevel.current_token().native_token)
+        self._loop = native if isinstance(native, asyncio.AbstractEventLoop) else None
         self._wake_soon = getattr(native, "run_sync_soon", None) or native.call_soon_threadsafe
         try:
             while await self._more():
@@ -224,6 +228,8 @@ class Outbox:
             self._taken = events[-1][0]
             left -= size
             chunks.append(self._take_in(events, changed))
+        if self._queue:
+            self._in_words = False  # there is more already
         records: list[ItemRecord] = []
         for key, row in changed.items():
             if not row.transient:
@@ -276,10 +282,10 @@ class Outbox:
 
     def _wake(self) -> None:
         self._asleep = False
-        if threading.get_ident() == self._thread:
+        if threading.get_ident() == self._thread and runs_a_task(self._loop):
             self._bell.ring()
         elif self._wake_soon is not None:
-            # Without its loop the pump is gone too; the thread was left behind.
+            # Without its loop the pump is gone too; a thread was left behind.
             with contextlib.suppress(RuntimeError):
                 self._wake_soon(self._bell.ring)
 

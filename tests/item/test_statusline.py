@@ -56,7 +56,7 @@ def test_what_is_no_text_is_refused(text: Any) -> None:
         a.keep(text)
     with pytest.raises(ValidationError):
         a.show(text)
-    assert told(events)[0] == ("added", "two\nlines", True)
+    assert told(events) == [("added", "two\nlines", True)]
 
 
 def test_showing_replaces_whosever_status_it_was() -> None:

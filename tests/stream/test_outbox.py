@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
@@ -344,6 +346,44 @@ async def test_who_waits_for_the_end_waits_for_no_rest(
         with anyio.fail_after(5):
             await getattr(setting.outbox, end)()
         assert setting.outbox.ring.head == 3
+
+
+async def test_a_long_text_that_waits_is_stored_without_a_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever flushes rings once, and a text can be longer than what one transaction takes."""
+    monkeypatch.setattr("flowstate.stream.outbox.REST_SECONDS", 3600)
+    monkeypatch.setattr("flowstate.stream.outbox.MOST_EVENTS", 256)
+    async with pumping(MemoryStore()) as setting:
+        message = setting.writer.open(Message())
+        for _ in range(1000):
+            message.append("a")
+        with anyio.fail_after(5):
+            await setting.outbox.flushed()
+        assert setting.outbox.ring.head == 1001
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_finaliser_that_puts_while_the_loop_lies_down_wakes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The collector may run in the loop's own code, when how long to sleep is settled already."""
+    async with pumping(MemoryStore()) as setting:
+        await anyio.wait_all_tasks_blocked()
+        selector = cast("Any", asyncio.get_running_loop())._selector
+        select, puts = selector.select, [Message(text="late")]
+
+        def lie_down(timeout: float | None = None) -> object:
+            if puts and (timeout is None or timeout > 1):
+                setting.writer.add(puts.pop())
+            return select(timeout)
+
+        monkeypatch.setattr(selector, "select", lie_down)
+        began = anyio.current_time()
+        with anyio.move_on_after(10):
+            await setting.outbox.ring.wait(0)
+        assert not puts
+        assert anyio.current_time() - began < 5
 
 
 async def test_closing_before_the_pump_got_to_run_loses_nothing() -> None:

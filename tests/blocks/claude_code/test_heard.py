@@ -271,11 +271,13 @@ def test_the_messages_that_a_turn_took_in() -> None:
         {**wire.said("m", wire.text("x")), "user_message_uuid": "a"},
         {**wire.start("m"), "user_message_uuid": "b", "user_message_uuids": ["a", "b"]},
         {**wire.result("x", 1, 1, 0.0), "user_message_uuids": ["c", None, 3]},
+        {**wire.start("m"), "event": {"type": ["odd"]}, "user_message_uuid": "d"},
     )
     assert [h for h in said if isinstance(h, Took)] == [
         Took(uuids=("a",)),
         Took(uuids=("a", "b")),
         Took(uuids=("c",)),
+        Took(uuids=("d",)),
     ]
 
 
